@@ -1,0 +1,1 @@
+"""Where entries are kept: the protocol every journal keeps, and the journals."""

@@ -1,0 +1,173 @@
+"""What every journal promises.
+
+A journal keeps entries and never changes one. It decides races: an append
+names the last sequence number that its writer saw, and is refused if there is
+a newer entry. It also holds this process's *session*: the proof that the
+process lives, and the marks of its sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..core.decide import Sighting
+from ..core.entries import Entry, Instant
+from ..core.states import Send
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Entries to append to one effect.
+
+    Attributes:
+        effect_id: the effect.
+        expected_seq: the last sequence number that the writer saw; 0 for a new effect.
+        entries: consecutive entries from ``expected_seq + 1`` on.
+    """
+
+    effect_id: str
+    expected_seq: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """One effect as the journal's index knows it. Derived from the entries alone.
+
+    ``position`` orders effects by when they were first recorded. ``phase`` is
+    the value of the effect's phase after its last entry.
+    """
+
+    effect_id: str
+    position: int
+    name: str
+    request_key: str
+    decision: int
+    last_seq: int
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """How much of a budget is taken. ``limit`` is the smallest that was ever recorded; None if none was."""
+
+    name: str
+    used: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs a send, for a message to a person."""
+
+    session: str
+    host: str
+    pid: int
+    started_ms: int
+
+
+class Conflict(Exception):
+    """An append lost a race: the effect has a newer entry. The writer starts over."""
+
+
+class OverBudget(Exception):
+    """A reservation does not fit. Nothing was written. Attributes: ``budget``, ``amount``, ``used``, ``limit``."""
+
+    def __init__(self, budget: str, amount: int, used: int, limit: int) -> None:
+        super().__init__(f"budget {budget}: {used} of {limit} is taken, {amount} more does not fit")
+        self.budget = budget
+        self.amount = amount
+        self.used = used
+        self.limit = limit
+
+
+class SendSlot(Protocol):
+    """This process's hold on one send: where its mark is, and whether it may still be sent."""
+
+    @property
+    def session(self) -> str:
+        """Name of this process's session, for the DISPATCHED entry."""
+
+    @property
+    def mark(self) -> dict[str, Any] | None:
+        """Where the mark is, for the DISPATCHED entry; None if this send cannot be marked ("maybe")."""
+
+    def check(self) -> str | None:
+        """Return why this sender must not send any more (its session is over or lost), or None."""
+
+    def hand_over(self) -> None:
+        """Store the mark: bytes may be on the wire from now on. When it returns, the mark survives SIGKILL."""
+
+    def written(self) -> None:
+        """Store that every byte has been handed to the kernel, and when."""
+
+    def give_up(self) -> None:
+        """Say that the send is over though its end could not be recorded; anyone may recover it."""
+
+    def close(self) -> None:
+        """Say that the effect is closed: the slot may serve another effect."""
+
+
+class Journal(Protocol):
+    """One append-only journal. Every method may be called from any thread and after a fork.
+
+    Every method raises ``JournalError`` (or a subclass) when the journal
+    itself fails; then nothing was written unless the docstring says otherwise.
+    """
+
+    url: str
+
+    def append(self, writes: Sequence[Write]) -> None:
+        """Append entries to one or more effects in one transaction.
+
+        When it has returned, all of them are durable, the budgets named in a
+        first DISPATCHED are reserved, and those of a REFUSED, RELEASED or
+        RESOLVED (not landed) effect are free. If the process dies before it
+        returns, either all of that is so or none of it.
+
+        Raises:
+            Conflict: an effect has a newer entry than its writer saw.
+            OverBudget: a reservation does not fit.
+            JournalError: the journal failed; nothing was written.
+            CommitUnknown: a JournalError after which nobody can tell; read back.
+        """
+
+    def entries(self, effect_id: str) -> list[Entry]:
+        """Return the effect's entries in order; empty if there is no such effect."""
+
+    def effect(self, effect_id: str) -> EffectRow | None:
+        """Return the index row of one effect."""
+
+    def latest_decision(self, name: str, request_key: str) -> EffectRow | None:
+        """Return the row of the request's latest decision."""
+
+    def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        """Return effects that are not closed, oldest first, with ``position`` greater than ``after``.
+
+        Open are the phases proposed, authorized, dispatched and ambiguous. The
+        cost does not depend on how many closed effects there are.
+        """
+
+    def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        """Return all effects, oldest first, with ``position`` greater than ``after``."""
+
+    def budget(self, name: str) -> BudgetUse:
+        """Return how much of a budget is taken now."""
+
+    def new_slot(self, effect_id: str) -> SendSlot:
+        """Reserve a slot for a send of this effect, opening this process's session on first use."""
+
+    def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
+        """Look at the sender of a running send: is it alive, and is the send marked?
+
+        A dead sender's session is held (its lock, shared) while its marks are
+        read, so that what is seen can no longer change.
+        """
+
+    def now(self) -> Instant:
+        """Read the clocks."""
+
+    def close(self) -> None:
+        """Close connections and end this process's session, unless a send of it is running."""
