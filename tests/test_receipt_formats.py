@@ -466,7 +466,10 @@ class Proofs(unittest.TestCase):
 class Policies(unittest.TestCase):
     WRITER_LINE = f"writer {verifier_key(WRITER)}\n"
     LOG_LINE = f"log {verifier_key(LOG)} https://log.example/\n"
-    WITNESS_LINES = f"witness a {verifier_key(WITNESS, COSIGNATURE)} https://a.example/\nwitness b {verifier_key(OTHER, COSIGNATURE)}\n"
+    WITNESS_LINES = (
+        f"witness a {verifier_key(WITNESS, COSIGNATURE)} https://a.example/\n"
+        f"witness b {verifier_key(OTHER, COSIGNATURE)}\n"
+    )
 
     def test_a_policy_with_groups(self) -> None:
         text = (

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+from interlock_tools.errors import InterlockError
 
-class VerificationError(ValueError):
+
+class VerificationError(InterlockError, ValueError):
     """The only error that checking a receipt raises, whatever it is fed."""
 
 

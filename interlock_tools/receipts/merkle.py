@@ -1,8 +1,8 @@
 """The Merkle tree of RFC 6962 (and RFC 9162, section 2.1), over stored nodes.
 
 A log keeps every complete subtree's hash once: node ``(level, position)``
-covers the leaves ``position * 2**level`` up to ``(position + 1) * 2**level``. Appending leaf
-``n`` completes ``(0, n)`` and as many nodes above it as ``n`` ends in one-bits.
+covers the leaves from ``position * 2**level`` up to, and without,
+``(position + 1) * 2**level``. Appending leaf ``n`` completes ``(0, n)`` and as many nodes above it as ``n`` ends in one-bits.
 Roots and proofs of any earlier size are computed from those nodes.
 
 Heads and proofs are verified from their own bytes alone; every verifier here
