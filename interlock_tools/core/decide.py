@@ -208,13 +208,10 @@ class Step:
     reason: str = ""
 
 
-_CLOSED = frozenset({Phase.COMMITTED, Phase.REFUSED, Phase.RESOLVED, Phase.REPLACED})
-
-
 def next_step(view: View) -> Step:
     """Return what to do next about an effect. The first rule that fits wins. Total over its inputs."""
     state = view.state
-    if state.phase in _CLOSED or state.phase is Phase.NEW:
+    if state.is_closed or state.phase is Phase.NEW:
         return Step(Action.NOTHING, 0)
     if view.evidence:
         return Step(Action.COMMIT, 1)

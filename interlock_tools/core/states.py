@@ -96,6 +96,10 @@ class State:
         return self.phase in OPEN_PHASES
 
     @property
+    def is_closed(self) -> bool:
+        return self.phase in CLOSED_PHASES
+
+    @property
     def maybe_landed(self) -> tuple[Send, ...]:
         return tuple(send for send in self.sends if send.may_have_landed)
 
@@ -104,6 +108,7 @@ class State:
 
 
 OPEN_PHASES = frozenset({Phase.PROPOSED, Phase.AUTHORIZED, Phase.DISPATCHED})
+CLOSED_PHASES = frozenset({Phase.COMMITTED, Phase.REFUSED, Phase.RESOLVED, Phase.REPLACED})
 
 
 class IllegalTransition(ValueError):
@@ -147,6 +152,7 @@ TRANSITIONS: dict[tuple[Phase, Kind], Phase] = {
     (P.COMMITTED, K.RELEASED): P.COMMITTED,
     (P.COMMITTED, K.LATE): P.COMMITTED,
     (P.REFUSED, K.DISPATCHED): P.DISPATCHED,  # only where it was unreachable
+    (P.REFUSED, K.REFUSED): P.REFUSED,  # likewise: tried again, and its premises no longer hold
     (P.REFUSED, K.REPLACED): P.REPLACED,
     (P.REFUSED, K.LATE): P.REFUSED,
     (P.RESOLVED, K.REPLACED): P.REPLACED,  # only where it did not land
@@ -306,6 +312,8 @@ def _committed(state: State, entry: Entry, after: Phase) -> State:
 def _refused(state: State, entry: Entry, after: Phase) -> State:
     if any(send.may_have_landed for send in state.sends):
         raise IllegalTransition(state.phase, entry.kind, "a send of it may have landed")
+    if state.phase is P.REFUSED and not _was_unreachable(state):
+        raise IllegalTransition(state.phase, entry.kind, "refused for good")
     return replace(state, phase=after, seq=entry.seq, closing=entry, reserved=())
 
 

@@ -1,0 +1,135 @@
+"""What a flow asks of its driver, and the two drivers.
+
+The protocol is written once, as generators that yield commands. The drivers
+carry commands out, one for plain code and one for asyncio, and know nothing of
+the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+class Call(NamedTuple):
+    """Call a function of the application's. It may be async."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+class Work(NamedTuple):
+    """Do blocking work of our own, such as a commit."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Sleep(NamedTuple):
+    """Pause for a number of seconds."""
+
+    seconds: float
+
+
+Command: TypeAlias = "Call | Work | Sleep"
+Flow = Generator[Command, Any, T]
+
+
+def run(flow: Flow[T]) -> T:
+    """Carry a flow out in this thread."""
+    result: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            command = flow.send(result) if error is None else flow.throw(error)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        result, error = None, None
+        try:
+            if type(command) is Work:
+                result = command.function(*command.arguments)
+            elif type(command) is Call:
+                result = command.function(**command.arguments)
+                if inspect.isawaitable(result):
+                    result = _await(result)
+            else:
+                time.sleep(command.seconds)  # type: ignore[union-attr]
+        except BaseException as raised:
+            error = raised
+
+
+async def arun(flow: Flow[T]) -> T:
+    """Carry a flow out under asyncio. Blocking functions run in threads, so the loop goes on."""
+    result: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            command = flow.send(result) if error is None else flow.throw(error)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        result, error = None, None
+        try:
+            if type(command) is Work:
+                result = await _in_thread(functools.partial(command.function, *command.arguments))
+            elif type(command) is Call:
+                if inspect.iscoroutinefunction(command.function):
+                    result = await command.function(**command.arguments)
+                else:
+                    result = await _in_thread(functools.partial(command.function, **command.arguments))
+                    if inspect.isawaitable(result):
+                        result = await result
+            else:
+                await asyncio.sleep(command.seconds)  # type: ignore[union-attr]
+        except BaseException as raised:
+            error = raised
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    """Run a blocking function in a thread and wait for its end, come what may.
+
+    A thread cannot be cancelled: the request it sends lands all the same. So a
+    cancellation that arrives meanwhile is not passed on before its result is in.
+    """
+    context = contextvars.copy_context()
+    future = asyncio.get_running_loop().run_in_executor(None, context.run, function)
+    while not future.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
+    return future.result()
+
+
+def _await(awaitable: Any) -> Any:
+    """Wait for an async function of the application's from plain code, also inside a running loop."""
+
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    box: list[Any] = []
+
+    def target() -> None:
+        try:
+            box.extend((True, asyncio.run(wait())))
+        except BaseException as raised:
+            box.extend((False, raised))
+
+    thread = threading.Thread(target=target, name="interlock-await")
+    thread.start()
+    thread.join()
+    if box[0]:
+        return box[1]
+    raise box[1]

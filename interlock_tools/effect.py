@@ -1,0 +1,195 @@
+"""A gated effect: what ``@gate.effect(...)`` turns a function into."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from typing_extensions import ParamSpec
+
+from .commands import arun, run
+from .definition import Definition, Request
+from .errors import BadArguments
+from .flow import EffectFlow
+from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from .gate import Gate
+
+P = ParamSpec("P")
+
+_background: set[asyncio.Task[Any]] = set()
+"""Calls whose caller was cancelled and whose send goes on. Kept here so that they are not collected."""
+
+
+class BaseEffect:
+    """What plain and async effects share. Get one from ``Gate.effect``."""
+
+    def __init__(self, gate: Gate, definition: Definition) -> None:
+        self._gate = gate
+        self.definition = definition
+        update_wrapper(cast(Any, self), definition.function)
+
+    @property
+    def name(self) -> str:
+        """The effect's stable name."""
+        return self.definition.name
+
+    def digest(self, *args: Any, **kwargs: Any) -> str:
+        """Return the digest of a call's payload, 64 hex digits, for ``Grant(payload_digest=...)``.
+
+        Raises:
+            BadArguments: the arguments cannot be journalled.
+        """
+        return self.definition.request(args, kwargs).digest
+
+    def effect_id(self, *args: Any, **kwargs: Any) -> str:
+        """Return the effect id of a call's first decision. Raises ``BadRequest``."""
+        return self.definition.request(args, kwargs).effect_id
+
+    def propose(
+        self, *args: Any, facts: Mapping[str, Any] | None = None, by: str | None = None, **kwargs: Any
+    ) -> Outcome:
+        """Record the decision now and send nothing; a later call is held to the facts of this moment.
+
+        Args:
+            args, kwargs: the effect's arguments.
+            facts: what was seen when it was decided; by default the premises are read now.
+            by: who decided.
+
+        Returns:
+            ``IN_FLIGHT:waiting`` once recorded; ``REFUSED`` if it may not be done; what
+            there is already if the request was decided before.
+        """
+        request = self.definition.request(args, kwargs)
+        flow = self._flow(request, 0.0)
+        return run(flow.propose(request, _facts(facts), by))  # type: ignore[no-any-return]
+
+    def redecide(
+        self,
+        effect_id: str,
+        *,
+        by: str,
+        facts: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Decide a refused request again. A later call then sends it under a new effect id.
+
+        Args:
+            effect_id: the refused decision, the latest of its request.
+            by: who decides.
+            facts: what the decider saw; by default the premises are read now.
+            arguments: what to do instead; by default the same.
+
+        Raises:
+            NotDecidable: it is not refused, or may still land.
+            BadArguments: the arguments are not ones of this effect, or belong to another request.
+        """
+        return self._gate._redecide(self.definition, effect_id, by, _facts(facts), arguments)
+
+    def as_tool(self, **options: Any) -> BaseTool:
+        """Return the effect as a LangChain tool.
+
+        Args:
+            options: see ``interlock_tools.langchain.effect_tool``: ``name``, ``description``,
+                ``args_schema``, ``request``, ``hidden`` arguments and how to fill them, ``wait``.
+        """
+        from .langchain import effect_tool
+
+        return effect_tool(self, **options)
+
+    def _flow(self, request: Request, wait_s: float) -> EffectFlow:
+        gate = self._gate
+        return EffectFlow(gate.journal, self.definition, request.effect_id, wait_s=wait_s, retry_s=gate.retry_s)
+
+
+class Effect(BaseEffect, Generic[P]):
+    """A gated plain function. Calling it returns an ``Outcome`` and never raises for what the service does."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Outcome:
+        """Do it, at most once, or say why not. See ``invoke``."""
+        return self.invoke(args, kwargs)
+
+    def invoke(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        wait: timedelta | float | None = None,
+        context: dict[str, Any] | None = None,
+    ) -> Outcome:
+        """Do it, at most once, or say why not.
+
+        Args:
+            args, kwargs: the effect's arguments.
+            wait: how long to wait where an earlier send may still land or a live sender is at it
+                (seconds or timedelta; by default the gate's). Without it the outcome is IN_FLIGHT.
+            context: recorded with the decision and never part of its identity, such as a tool call's id.
+
+        Raises:
+            BadRequest: the call cannot be journalled; nothing was written or sent.
+            JournalError: the journal failed before anything was sent.
+            NotRecorded: it was sent, and its end could not be written.
+        """
+        request = self.definition.request(args, kwargs)
+        flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
+        outcome: Outcome = run(flow.call(request, context))
+        return outcome
+
+    async def ainvoke(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        wait: timedelta | float | None = None,
+        context: dict[str, Any] | None = None,
+    ) -> Outcome:
+        """``invoke`` under asyncio: blocking functions run in threads, and a send survives cancellation.
+
+        When the awaiting task is cancelled, a request that was not handed over
+        is not sent any more; one that was goes on, and its end is recorded.
+        """
+        request = self.definition.request(args, kwargs)
+        flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
+        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, context)))
+        _background.add(task)
+        task.add_done_callback(_background.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            flow.cancel()
+            raise
+
+
+class AsyncEffect(Effect[P]):
+    """A gated async function. Calling it returns an awaitable ``Outcome``."""
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Outcome:  # type: ignore[override]
+        """Do it, at most once, or say why not. See ``Effect.invoke`` and ``Effect.ainvoke``."""
+        return await self.ainvoke(args, kwargs)
+
+
+def seconds(duration: timedelta | float) -> float:
+    """Return a duration in seconds. Raises ``BadArguments`` for anything that is not one."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, (int, float)) and not isinstance(duration, bool) and duration >= 0:
+        return float(duration)
+    raise BadArguments(f"a wait is a timedelta or a number of seconds that is not negative, not {duration!r}")
+
+
+def _facts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    from .core.canonical import CanonicalError
+    from .premises import capture
+
+    if facts is None:
+        return None
+    try:
+        return capture(dict(facts))
+    except CanonicalError as error:
+        raise BadArguments(f"facts: {error}") from None

@@ -1,0 +1,84 @@
+"""Finds the open effects of a journal and brings each to an end, or says what keeps it open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .commands import Work
+from .core.states import Phase
+from .definition import Definition
+from .flow import EffectFlow
+from .journal.protocol import EffectRow, Journal
+from .outcome import Outcome, Status
+from .recording import Steps
+
+PAGE = 200
+"""How many open effects are read at a time."""
+
+
+@dataclass
+class Report:
+    """What one recovery found. Iterates over one outcome per open effect, oldest first.
+
+    Attributes:
+        outcomes: one per open effect whose code is loaded here, blocked ones included.
+        unregistered: open effects whose code is not loaded here. They stay as they are.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    unregistered: list[EffectRow] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def blocked(self) -> list[Outcome]:
+        """The outcomes that are still open, each saying by whom or until when."""
+        return [outcome for outcome in self.outcomes if outcome.status is Status.IN_FLIGHT]
+
+
+def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: float, retry_s: float) -> Steps:
+    """Bring every open effect to an end. Returns a ``Report``.
+
+    First every effect is looked at without waiting, so that none holds up
+    another; then those that are blocked are looked at again while ``wait_s`` lasts.
+    """
+    deadline = time.monotonic() + wait_s
+    report = Report()
+    blocked: list[int] = []
+    after = 0
+    while True:
+        rows: list[EffectRow] = yield Work(journal.open_effects, (after, PAGE))
+        for row in rows:
+            definition = definitions.get(row.name)
+            if definition is None:
+                report.unregistered.append(row)
+                continue
+            flow = EffectFlow(journal, definition, row.effect_id, retry_s=retry_s, at_recovery=True)
+            outcome = yield from _one(flow)
+            if outcome.status is Status.IN_FLIGHT and row.phase == Phase.DISPATCHED.value:
+                blocked.append(len(report.outcomes))
+            report.outcomes.append(outcome)
+        if len(rows) < PAGE:
+            break
+        after = rows[-1].position
+    for index in blocked:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        before = report.outcomes[index]
+        definition = definitions[before.effect]
+        flow = EffectFlow(journal, definition, before.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
+        report.outcomes[index] = yield from _one(flow)
+    return report
+
+
+def _one(flow: EffectFlow) -> Any:
+    state = yield from flow.load()
+    return (yield from flow.settle(state))

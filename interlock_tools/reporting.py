@@ -1,0 +1,55 @@
+"""From the state of an effect to the outcome that a caller is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .core.states import Phase, State
+from .outcome import Outcome, Reason, Status
+
+
+def outcome_of(effect_id: str, state: State) -> Outcome:
+    """Return the outcome of an effect as its entries alone tell it.
+
+    An open effect is reported as ``IN_FLIGHT:waiting``; whoever has looked at
+    its sender can say more.
+    """
+    base: dict[str, Any] = {"effect_id": effect_id, "effect": state.name, "request_key": state.request_key}
+    if state.is_open:
+        return Outcome(Status.IN_FLIGHT, reason=Reason.WAITING, detail=_why_open(state), **base)
+    closing = state.closing
+    assert closing is not None
+    body = closing.body
+    base["since_ms"] = closing.at_ms
+    base["at_recovery"] = bool(body.get("at_recovery"))
+    if state.settled is not None:
+        base["settlement"] = state.settled.body
+    if state.phase is Phase.COMMITTED:
+        return Outcome(Status.COMMITTED, result=body["evidence"], via=body["via"], by_us=body["by_us"], **base)
+    if state.phase is Phase.RESOLVED:
+        return _resolved(body, base)
+    if state.phase is Phase.REPLACED:
+        return Outcome(Status.REFUSED, reason=Reason.REPLACED, **base)
+    if state.late is not None and state.late.body["result"].get("ending") == "evidence":
+        base["detail"] = "a later answer of the service shows that it happened"
+        if state.phase is Phase.REFUSED:
+            return Outcome(Status.AMBIGUOUS, reason=Reason.UNVERIFIABLE, **base)
+    status = Status.REFUSED if state.phase is Phase.REFUSED else Status.AMBIGUOUS
+    base.setdefault("detail", body.get("detail"))
+    return Outcome(
+        status, reason=Reason(body["reason"]), changes=body.get("changes") or {}, code=body.get("code"), **base
+    )
+
+
+def _resolved(body: dict[str, Any], base: dict[str, Any]) -> Outcome:
+    who = {"by": body["by"], "why": body["why"]}
+    if body["landed"]:
+        return Outcome(Status.COMMITTED, result={"settled_by": who}, via="person", by_us="unknown", **base)
+    detail = f"{body['by']}: {body['why']}"
+    return Outcome(Status.REFUSED, reason=Reason.REJECTED, via="person", detail=detail, **base)
+
+
+def _why_open(state: State) -> str | None:
+    if state.phase in (Phase.PROPOSED, Phase.AUTHORIZED):
+        return "it has been decided and not yet been called; nothing was sent"
+    return None

@@ -1,0 +1,201 @@
+"""Makes sends: records each before it is made, and what its end proves after it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from .backoff import pause_s
+from .commands import Call, Sleep
+from .core.decide import FOREVER, Step, dedup_window_left_ms
+from .core.ends import End, Ending, conclude
+from .core.entries import Kind
+from .core.states import Phase, SendStatus, State, fold
+from .errors import JournalError, NotRecorded, describe
+from .journal.protocol import Conflict, OverBudget, SendSlot
+from .on_send import OnSend, end_of_error, end_of_result
+from .outcome import Reason
+from .premises import Reading
+from .recording import Body, Recorder, Steps, copy_of, over_budget
+from .testing.crash import CrashPoint, reach
+
+log = logging.getLogger("interlock_tools")
+
+MAX_SENDS = 8
+"""Bound on the sends that one call or recovery makes for one effect."""
+
+
+class Sender(Recorder):
+    """The part of a flow that sends."""
+
+    sends = 0
+    """How many sends this run has made."""
+    retry_until = 0.0
+    rested = False
+    """Whether the pause before the next send is over."""
+    on_send: OnSend | None = None
+    """The hook of the latest send."""
+    cancelled = False
+
+    def cancel(self) -> None:
+        """Say that the caller has gone: what has not been handed over is not sent any more."""
+        self.cancelled = True
+        if self.on_send is not None:
+            self.on_send.revoke()
+
+    def pause_before_send(self) -> float | None:
+        """How long to pause before the next send, in seconds; None if this run has done enough."""
+        if self.sends == 0 or self.rested:
+            return 0.0
+        now = time.monotonic()
+        if not self.retry_until:
+            self.retry_until = max(now + self.retry_s, self.wait_until)
+        asked = self.retry_after_s
+        pause = asked if asked is not None else pause_s(self.sends)
+        return pause if self.sends < MAX_SENDS and now + pause <= self.retry_until else None
+
+    def send_again(
+        self, state: State, bodies: list[Body], step: Step, reading: Reading, budgets: Sequence[dict[str, Any]]
+    ) -> Steps:
+        """Record a further send together with ``bodies``, and make it.
+
+        Returns the state after it; or, where it has to rest first, the state to
+        look at again, or an outcome.
+        """
+        pause = self.pause_before_send()
+        if pause is None:
+            if bodies:
+                state = yield from self.append(state, bodies)
+            limited = state.sends[-1].cause == "rate_limited"
+            return self.in_flight(state, Reason.RATE_LIMITED if limited else Reason.WAITING)
+        if pause > 0:
+            yield Sleep(pause)
+            self.rested = True
+            return (yield from self.load())
+        if state.phase is Phase.PROPOSED:
+            bodies = [*bodies, (Kind.AUTHORIZED, {"grant": reading.grant})]
+        bodies = [*bodies, *counted(step)]
+        before = fold(self.entries(state, bodies), state)
+        slot = self.journal.new_slot(self.effect_id)
+        dispatched = self.dispatched(before, slot, () if before.reserved else budgets, step.resend, reading)
+        try:
+            state = yield from self.append(state, [*bodies, dispatched], slot)
+        except OverBudget as over:
+            return (yield from self.append(state, [*bodies, over_budget(over)]))
+        return (yield from self.send(state, slot))
+
+    def dispatched(
+        self,
+        state: State,
+        slot: SendSlot,
+        budgets: Sequence[dict[str, Any]],
+        resend: bool,
+        reading: Reading | None,
+    ) -> Body:
+        body: dict[str, Any] = {
+            "send": len(state.sends) + 1,
+            "session": slot.session,
+            "mark": slot.mark if self.definition.declared.marks else None,
+            "clock": self.journal.now().to_json(),
+        }
+        if budgets:
+            body["budgets"] = list(budgets)
+        if resend:
+            body["resend"] = True
+        if reading is not None:  # a first send rests on the reading of its decision
+            body["facts"] = reading.facts
+            body["grant"] = reading.grant
+        return Kind.DISPATCHED, body
+
+    def send(self, state: State, slot: SendSlot) -> Steps:
+        """Make the send that was just recorded, and record its end. Returns the state after it."""
+        number = len(state.sends)
+        definition = self.definition
+        on_send = self.on_send = OnSend(self.journal, slot, self._deadline_ms(state))
+        if self.cancelled:
+            on_send.revoke()
+        self.sends += 1
+        self.rested = False
+        self.retry_after_s = None
+        arguments = copy_of(state.payload)
+        if definition.takes_key:
+            arguments["idempotency_key"] = self.effect_id
+        if definition.takes_on_send:
+            arguments["on_send"] = on_send
+        raised: BaseException | None = None
+        recorded = False
+        try:
+            try:
+                reach(CrashPoint.AFTER_DISPATCHED)
+                if not definition.takes_on_send:
+                    on_send()
+                end = end_of_result((yield Call(definition.function, arguments)))
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                raised = error
+                self.retry_after_s = getattr(error, "retry_after", None)
+                end = end_of_error(error, definition.declared.marks and not on_send.handed_over)
+            reach(CrashPoint.AFTER_RESPONSE)
+            state = yield from self._record_end(state, number, end)
+            recorded = True
+        finally:
+            if not recorded:
+                slot.give_up()
+            elif not state.is_open:
+                slot.close()
+        if raised is not None and not isinstance(raised, Exception):
+            raise raised
+        return state
+
+    def _deadline_ms(self, state: State) -> int | None:
+        """Until when this send may rely on the service to know its key, on this boot's clock; None without end."""
+        contract = self.definition.contract
+        if contract.dedupes_ms in (0, FOREVER):
+            return None
+        now = self.journal.now()
+        left = dedup_window_left_ms(state, contract, now)
+        return now.boottime_ms + left if left > 0 else None
+
+    def _record_end(self, state: State, number: int, end: End) -> Steps:
+        """Append what the end of a send proves. Another's entries in between are taken into account."""
+        failure: JournalError | None = None
+        for attempt in range(1, 6):
+            bodies = conclude(state, number, end, self.journal.now())
+            if not bodies:
+                return state
+            bodies = [(kind, self.closing(body)) if kind is Kind.REFUSED else (kind, body) for kind, body in bodies]
+            if bodies[-1][0] is Kind.LATE and end.ending is Ending.EVIDENCE and state.phase is Phase.REFUSED:
+                log.error("effect %s was refused, and a later answer shows that it happened", self.effect_id)
+            try:
+                return (yield from self.append(state, bodies))
+            except Conflict:
+                pass
+            except JournalError as error:
+                failure = error
+                yield Sleep(pause_s(attempt, 0.05, 0.5))
+            try:
+                after: State = yield from self.load()
+            except JournalError as error:
+                failure = error
+                continue
+            if after.seq == state.seq + len(bodies) and _same_end(after, number, end):
+                return after  # the commit whose answer was lost had come through
+            state = after
+        raise NotRecorded(self.effect_id, describe(failure) if failure else "lost too many races")
+
+
+def counted(step: Step) -> list[Body]:
+    """The record of a "not found" that counts, for every send that it proves not to have landed."""
+    return [(Kind.NOT_LANDED, {"sends": list(step.not_landed), "proof": "lookup"})] if step.not_landed else []
+
+
+def _same_end(state: State, number: int, end: End) -> bool:
+    """Whether the state shows this very end of this very send."""
+    send = state.send(number)
+    if end.ending is Ending.EVIDENCE:
+        closing = state.closing
+        return closing is not None and closing.kind is Kind.COMMITTED and closing.body.get("send") == number
+    return send is not None and send.status in (SendStatus.UNKNOWN, SendStatus.NOT_LANDED)
