@@ -1,113 +1,197 @@
-"""One SQLite file in one process: its connections, the shared commits, and what guards it.
+"""One SQLite file in one process: its commits, its session, and what a fork does to them.
 
 All journals of a process that open the same file share one ``Database``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import sqlite3
 import threading
-from collections import deque
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import JournalError, JournalUnusable
+from ..errors import CommitUnknown, JournalError, JournalUnusable
 from .clock import Clock
+from .commits import CommitQueue, Job
+from .connections import BUSY_TIMEOUT_S, Connections
+from .filesystems import require_safe
 from .protocol import Conflict, OverBudget
-from .schema import APPLICATION_ID, FORMAT, migration
+from .schema import QUERIES
 from .sessions import Session
-from .writes import Plan, apply
+from .writes import Head, Plan, append_at_once, append_carefully, last_position
 
-BUSY_TIMEOUT_S = 30
-"""How long a writer waits for another process's commit."""
+FORK_WAIT_S = 10.0
+"""How long a fork waits for commits and reads to end."""
 
-WAL_PAGES = 1000
-"""Pages after which a commit also moves the write-ahead log's pages into the database."""
-
-MAX_BATCH = 64
-"""Most appends that share one commit."""
-
-PAGE_BYTES = 4096
-
-
-class _Job:
-    """One caller's append, waiting to be committed."""
-
-    __slots__ = ("done", "error", "plans", "wake")
-
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self.plans = plans
-        self.error: BaseException | None = None
-        self.done = False
-        self.wake: threading.Lock | None = None
-
-
+_MAX_REDO = 3
 _open: dict[tuple[int, int], Database] = {}
 _open_mutex = threading.Lock()
 
 
 class Database:
-    """The open database file. Use ``Database.open``."""
+    """The open database file. Made by ``Database.open``."""
 
     @staticmethod
     def open(name: str) -> Database:
-        """Open the file, or share it with whoever has it open in this process."""
-        path = Path(os.path.realpath(name))
+        """Open the file, or share it with whoever has it open in this process.
+
+        Raises:
+            JournalUnusable: it cannot be opened here; the sentence says why.
+        """
+        path = _checked(name)
         with _open_mutex:
-            if path.exists():
-                status = path.stat()
-                found = _open.get((status.st_dev, status.st_ino))
-                if found is not None:
-                    found.users += 1
-                    return found
-            database = Database(path)
-            database.users = 1
-            _open[database.identity] = database
+            database = _open.get(_identity(path))
+            if database is None:
+                database = Database(path)
+                database.connections.open()
+                _open[database.identity] = database
+            database.users += 1
             return database
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.directory = Path(f"{path}.sessions")
+        self.users = 0
+        require_safe(path, self.directory)
+        self._start()
+
+    def _start(self) -> None:
+        """Set up for this process: at first, and in a forked child."""
+        self._pid = os.getpid()
         self.own_session: Session | None = None
         self._session_mutex = threading.Lock()
-        self.users = 0
-        self.pid = os.getpid()
-        self._wal = f"{path}-wal"
-        self._mutex = threading.Lock()
-        self._queue: deque[_Job] = deque()
-        self._leading = False
-        self._writer: sqlite3.Connection | None = None
-        self._cursor: sqlite3.Cursor | None = None
-        self._readers: list[sqlite3.Connection] = []
+        self.connections = Connections(self.path)
+        self._queue = CommitQueue(self._commit)
+        self._head = Head()
+        self._lock_fd: int | None = None
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return _identity(self.path)
+
+    # -- appends ------------------------------------------------------------------------------------
+
+    def append(self, plans: Sequence[Plan]) -> None:
+        """Commit one append, alone or together with those of other threads. Durable when it returns."""
+        self._here()
+        self._queue.run(plans)
+
+    def read(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """Run one query."""
+        self._here()
+        try:
+            return self.connections.read(query, values)
+        except sqlite3.Error as error:
+            raise translated(self.path, error) from error
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        """Commit a batch. If the log is not the one at its path any more, find out what others see, and go on there."""
+        fd = self._lock_fd if self._lock_fd is not None else self._open_lock()
+        _lock(fd, self.path)
+        try:
+            self._transact(jobs)
+            left = jobs
+            for _ in range(_MAX_REDO):
+                if not self.connections.wal_moved():
+                    break
+                left = self._redo(left)
+            else:
+                raise CommitUnknown(f"{self.path}: its write-ahead log is being replaced all the time; read back")
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        for job in jobs:
+            if job.error is None:
+                for plan in job.plans:
+                    self._head.note(plan)
+
+    def _transact(self, jobs: Sequence[Job]) -> None:
+        try:
+            cursor = self.connections.cursor()
+            only = jobs[0].plans if len(jobs) == 1 else ()
+            if len(only) == 1 and append_at_once(cursor, only[0], self._head):
+                return
+            self._carefully(cursor, jobs)
+        except sqlite3.Error as error:
+            self._after_error(jobs, error)
+
+    def _carefully(self, cursor: sqlite3.Cursor, jobs: Sequence[Job]) -> None:
+        """One transaction for all. A job that does not fit writes nothing and leaves the others alone."""
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                try:
+                    append_carefully(cursor, job.plans)
+                except (Conflict, OverBudget, ValueError, JournalError) as error:
+                    job.error = error
+            last = last_position(cursor)
+            cursor.execute("COMMIT")
+            self._head.last_position = last
+        except sqlite3.IntegrityError:
+            if len(jobs) == 1:
+                raise
+            for job in jobs:
+                job.error = None
+                self._transact([job])
+        finally:
+            if cursor.connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    cursor.execute("ROLLBACK")
+
+    def _after_error(self, jobs: Sequence[Job], error: sqlite3.Error) -> None:
+        """Find out which jobs have come through nevertheless, and blame the error for the others."""
+        self._head.forget()
+        self.connections.drop_writer()
+        for job in jobs:
+            if job.error is None and not self._is_there(job):
+                job.error = translated(self.path, error)
+
+    def _redo(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Connect to the files that others use, and append there what is not there."""
+        self._head.forget()
+        if not self.connections.reopen(BUSY_TIMEOUT_S):
+            raise CommitUnknown(f"{self.path}: its write-ahead log was replaced, and a read does not end; read back")
+        again = [job for job in jobs if job.error is None and not self._is_there(job)]
+        if again:
+            self._transact(again)
+        return again
+
+    def _is_there(self, job: Job) -> bool:
+        """Whether the job's entries can be read back."""
+        try:
+            for plan in job.plans:
+                rows = self.connections.read(QUERIES["entries"], (plan.effect_id,))
+                if rows[plan.expected_seq : plan.expected_seq + len(plan.rows)] != plan.rows:
+                    return False
+        except (sqlite3.Error, JournalError) as error:
+            raise CommitUnknown(
+                f"{self.path}: a commit failed and nobody can read what became of it ({error})"
+            ) from error
+        return True
+
+    def _open_lock(self) -> int:
+        """Open what keeps every other process's commits and checkpoints out.
+
+        SQLite does so too, but by record locks of the log's index, and those
+        are dropped when the host program reads that file.
+        """
         try:
             self.directory.mkdir(exist_ok=True)
-            self._migrate(self._open_writer())
-        except sqlite3.Error as error:
-            raise JournalUnusable(f"{path}: {error}") from error
+            fd = os.open(self.directory / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise JournalUnusable(f"{path}: {error}") from error
-        status = path.stat()
-        self.identity = (status.st_dev, status.st_ino)
+            raise JournalError(f"{self.directory} cannot be written ({error.strerror})") from error
+        self._lock_fd = fd
+        return fd
 
-    def _migrate(self, cursor: sqlite3.Cursor) -> None:
-        if cursor.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
-            return
-        cursor.execute("BEGIN IMMEDIATE")
-        version = cursor.execute("PRAGMA user_version").fetchone()[0]
-        if version > FORMAT:
-            cursor.execute("ROLLBACK")
-            raise JournalUnusable(f"{self.path} has format {version}; this version of the package knows {FORMAT}")
-        for number in range(version + 1, FORMAT + 1):
-            for statement in migration(number):
-                cursor.execute(statement)
-        cursor.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        cursor.execute(f"PRAGMA user_version={FORMAT}")
-        cursor.execute("COMMIT")
+    # -- the session ----------------------------------------------------------------------------------
 
     def session(self, clock: Clock) -> Session:
         """Return this process's session, opened on first use."""
+        self._here()
         session = self.own_session
         if session is None:
             with self._session_mutex:
@@ -116,147 +200,122 @@ class Database:
                     session = self.own_session = Session.start(self.directory, clock)
         return session
 
+    # -- the end ----------------------------------------------------------------------------------------
+
     def release(self) -> None:
+        """One user less. After the last one, close, but keep the session while a send of it is running."""
         with _open_mutex:
             self.users -= 1
             if self.users > 0:
                 return
-            _open.pop(self.identity, None)
-        self.close()
+            if self._queue.pause(FORK_WAIT_S):
+                self.connections.finish(FORK_WAIT_S)
+            self._queue.resume()
+            if self._lock_fd is not None:
+                os.close(self._lock_fd)
+                self._lock_fd = None
+            session = self.own_session
+            if session is None or session.end_if_idle():
+                self.own_session = None
+                _open.pop(self.identity, None)
 
-    # -- appends --------------------------------------------------------------------------------
+    # -- forks ------------------------------------------------------------------------------------------
 
-    def append(self, plans: Sequence[Plan]) -> None:
-        """Commit one append, alone or together with those of other threads. Durable when it returns."""
-        job = _Job(plans)
-        with self._mutex:
-            lead = not self._leading
-            if lead:
-                self._leading = True
-            else:
-                job.wake = threading.Lock()
-                job.wake.acquire()
-                self._queue.append(job)
-        if not lead:
-            assert job.wake is not None
-            job.wake.acquire()
-            lead = not job.done
-        if lead:
-            self._lead(job)
-        if job.error is not None:
-            raise job.error
+    def _here(self) -> None:
+        """Notice a fork that nobody announced (one made by C code)."""
+        if os.getpid() != self._pid:
+            _after_fork_in_child()
 
-    def _lead(self, own: _Job) -> None:
-        """Commit the own job and all that wait, then let the next one in line lead."""
-        batch = [own]
-        with self._mutex:
-            while self._queue and len(batch) < MAX_BATCH:
-                batch.append(self._queue.popleft())
+    def before_fork(self) -> None:
+        """Come to rest: no transaction, no connection, so that the child inherits none."""
+        self._queue.pause(FORK_WAIT_S)
+        self.connections.close_all(FORK_WAIT_S)
+
+    def after_fork_in_parent(self) -> None:
+        self.connections.resume()
+        self._queue.resume()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew. What is the parent's is let go of without a word to it."""
+        self.connections.disown()
+        if self.own_session is not None:
+            self.own_session.disown()
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+        self._start()
+
+
+def _checked(name: str) -> Path:
+    if name in ("", ":memory:") or name.startswith("file:"):
+        raise JournalUnusable(f"{name or 'an empty path'}: a journal must outlive its process; name a file")
+    path = Path(os.path.realpath(name))
+    if not path.parent.is_dir():
+        raise JournalUnusable(f"{path}: there is no directory {path.parent}; create it first")
+    if path.is_dir():
+        raise JournalUnusable(f"{path} is a directory; name a file in it")
+    return path
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+def _lock(fd: int, path: Path) -> None:
+    """Take the writers' lock, waiting for other processes, but not for ever."""
+    pause_s, deadline = 0.00005, 0.0
+    while True:
         try:
-            self._commit(batch)
-        except BaseException as error:
-            for job in batch:
-                job.error = job.error or error
-        finally:
-            with self._mutex:
-                heir = self._queue.popleft() if self._queue else None
-                self._leading = heir is not None
-            if heir is not None:
-                heir.wake.release()  # type: ignore[union-attr]
-            for job in batch[1:]:
-                job.done = True
-                job.wake.release()  # type: ignore[union-attr]
-
-    def _commit(self, batch: list[_Job]) -> None:
-        try:
-            self._transaction(batch)
-        except _Broken as broken:
-            if len(batch) == 1:
-                raise broken.error from None
-            for job in batch:
-                job.error = None
-                try:
-                    self._transaction([job])
-                except _Broken as own:
-                    job.error = own.error
-
-    def _transaction(self, batch: list[_Job]) -> None:
-        cursor = self._cursor or self._open_writer()
-        try:
-            cursor.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise _Broken(_translate(error, self.path)) from error
-        try:
-            good = 0
-            for job in batch:
-                try:
-                    apply(cursor, job.plans)
-                    good += 1
-                except (Conflict, OverBudget, ValueError, JournalError) as error:
-                    job.error = error
-            cursor.execute("COMMIT" if good else "ROLLBACK")
-        except BaseException as error:
-            self._rollback(cursor)
-            if isinstance(error, sqlite3.Error):
-                raise _Broken(_translate(error, self.path)) from error
-            raise
-
-    def _rollback(self, cursor: sqlite3.Cursor) -> None:
-        try:
-            if cursor.connection.in_transaction:
-                cursor.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._writer = self._cursor = None
-
-    # -- reads ----------------------------------------------------------------------------------
-
-    def read(self, query: str, values: Sequence[Any]) -> list[Any]:
-        """Run one query on a connection of its own, so that it never waits for a commit."""
-        try:
-            try:
-                connection = self._readers.pop()
-            except IndexError:
-                connection = self._connect()
-            rows = connection.execute(query, values).fetchall()
-            self._readers.append(connection)
-            return rows
-        except sqlite3.Error as error:
-            raise _translate(error, self.path) from error
-
-    # -- connections ----------------------------------------------------------------------------
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        connection.execute("PRAGMA synchronous=FULL")
-        synchronous = connection.execute("PRAGMA synchronous").fetchone()[0]
-        if mode != "wal" or synchronous != 2:
-            raise JournalUnusable(f"{self.path}: journal_mode is {mode} and synchronous {synchronous}, not wal and 2")
-        return connection
-
-    def _open_writer(self) -> sqlite3.Cursor:
-        self._writer = self._connect()
-        self._cursor = self._writer.cursor()
-        return self._cursor
-
-    def close(self) -> None:
-        if self.own_session is not None and not self.own_session.is_running():
-            self.own_session.end()
-            self.own_session = None
-        for connection in self._readers:
-            connection.close()
-        self._readers.clear()
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = self._cursor = None
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            now = time.monotonic()
+            deadline = deadline or now + BUSY_TIMEOUT_S
+            if now > deadline:
+                raise JournalError(
+                    f"{path}: another process has been committing for {BUSY_TIMEOUT_S:.0f} s; it may be stopped. "
+                    "Nothing was written; let it go on or end it, then call again."
+                ) from None
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, 0.002)
 
 
-class _Broken(Exception):
-    """A transaction that failed as a whole and was rolled back."""
+def translated(path: Path, error: sqlite3.Error) -> JournalError:
+    """Say what a failure of SQLite means here, and what to do."""
+    words = str(error)
+    if "full" in words:
+        return JournalError(f"{path}: the disk is full; nothing was written. Make room and call again.")
+    if "locked" in words:
+        return JournalError(
+            f"{path}: another program has locked it for {BUSY_TIMEOUT_S:.0f} s; nothing was written. End that program's "
+            "transaction and call again."
+        )
+    if "malformed" in words or "not a database" in words:
+        return JournalUnusable(f"{path} is damaged ({words}). Restore it from a backup.")
+    return JournalError(f"{path}: {words}; nothing was written")
 
-    def __init__(self, error: JournalError) -> None:
-        self.error = error
+
+def _before_fork() -> None:
+    _open_mutex.acquire(timeout=FORK_WAIT_S)
+    for database in _open.values():
+        database.before_fork()
 
 
-def _translate(error: sqlite3.Error, path: Path) -> JournalError:
-    return JournalError(f"{path}: {error}")
+def _after_fork_in_parent() -> None:
+    for database in _open.values():
+        database.after_fork_in_parent()
+    with contextlib.suppress(RuntimeError):
+        _open_mutex.release()
+
+
+def _after_fork_in_child() -> None:
+    global _open_mutex
+    _open_mutex = threading.Lock()
+    for database in _open.values():
+        database.after_fork_in_child()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from pathlib import Path
 
-from ..core.states import TRANSITIONS
-
-FORMAT = 1
-"""Version of the schema that this code writes; kept in the database's ``user_version``."""
+from ..errors import JournalUnusable
 
 APPLICATION_ID = 0x494E544C
 """Marks a database file as a journal of this project ("INTL")."""
 
-
-def _read(name: str) -> str:
-    return (files(__package__) / "sql" / name).read_text(encoding="utf-8")
+MIGRATIONS = ("0001_journal.sql",)
+"""The script that leads from each format to the next. A journal's format is the number of those it went through."""
 
 
 def statements(script: str) -> Iterator[str]:
@@ -31,21 +28,56 @@ def statements(script: str) -> Iterator[str]:
         raise ValueError(f"unfinished statement: {text.strip()[:60]}")
 
 
-def migration(number: int) -> list[str]:
-    """Return the statements that lead from format ``number - 1`` to ``number``."""
-    name = next(f.name for f in (files(__package__) / "sql").iterdir() if f.name.startswith(f"{number:04d}_"))
-    steps = list(statements(_read(name)))
-    if number == 1:
-        rows = ", ".join(
-            f"('{before.value}', '{kind.value}', '{after.value}')" for (before, kind), after in TRANSITIONS.items()
+def read_sql(name: str) -> str:
+    """Return one of the files in ``sql/``."""
+    return (files(__package__) / "sql" / name).read_text(encoding="utf-8")
+
+
+def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] | None = None) -> None:
+    """Create the schema, or bring an older one up to date, in one transaction.
+
+    Args:
+        connection: in autocommit mode.
+        path: for messages.
+        scripts: the migrations, in order; those of this package by default.
+
+    Raises:
+        JournalUnusable: another program's database, or a newer format; it was left as it is.
+        sqlite3.Error: it cannot be read or written.
+    """
+    known = len(scripts if scripts is not None else MIGRATIONS)
+    if _format(connection, path, known) == known:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for script in (scripts or [read_sql(name) for name in MIGRATIONS])[_format(connection, path, known) :]:
+            for statement in statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version={known}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _format(connection: sqlite3.Connection, path: Path, known: int) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchall()[0][0]
+    if connection.execute("PRAGMA application_id").fetchall()[0][0] != APPLICATION_ID:
+        if found or connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]:
+            raise JournalUnusable(f"{path} is another program's database, not a journal; name another file")
+        return 0
+    if found > known:
+        raise JournalUnusable(
+            f"{path} is a journal of format {found}, and this version of interlock_tools knows formats up to {known}. "
+            "Install the version that wrote it, or a later one."
         )
-        steps.append(f"INSERT INTO transitions (before, kind, after) VALUES {rows}")
-    return steps
+    return found
 
 
 def _queries() -> dict[str, str]:
     found = {}
-    for statement in statements(_read("queries.sql")):
+    for statement in statements(read_sql("queries.sql")):
         comment, _, sql = statement.partition("\n")
         found[comment.removeprefix("-- ").partition(":")[0]] = sql.strip().rstrip(";")
     return found

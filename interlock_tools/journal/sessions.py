@@ -8,7 +8,6 @@ the kernel and therefore outlives the process (not the machine).
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import mmap
@@ -175,21 +174,17 @@ class Session:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def end(self) -> None:
-        """Let go of the lock. What the marks say stays readable."""
+    def end_if_idle(self) -> bool:
+        """Let go of the lock, unless a send may still be running. What the marks say stays readable."""
+        if self.is_running():
+            return False
         self.over = True
-        self._let_go()
-
-    def forget(self) -> None:
-        """In a forked child: drop the copies of the parent's descriptors. Its lock stays the parent's."""
-        self._let_go()
-
-    def _let_go(self) -> None:
         os.close(self._lock_fd)
-        with contextlib.suppress(BufferError):
-            self._words.release()
-            self._bytes.release()
-            self._memory.close()
+        return True
+
+    def disown(self) -> None:
+        """In a forked child: close its copy of the descriptor. The lock stays the parent's."""
+        os.close(self._lock_fd)
 
 
 class Slot:

@@ -9,16 +9,15 @@ from pathlib import Path
 from ..core import canonical
 from ..core.decide import Sighting
 from ..core.entries import Entry, Instant, Kind
-from ..core.states import OPEN_PHASES, Phase, Send
+from ..core.states import Send
 from . import sessions
 from .clock import Clock, SystemClock
 from .database import Database
 from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
 from .schema import QUERIES
-from .writes import prepare
+from .writes import CLOSED, prepare
 
 _KINDS = {kind.value: kind for kind in Kind}
-_CLOSED = frozenset(phase.value for phase in Phase) - {phase.value for phase in OPEN_PHASES} - {Phase.AMBIGUOUS.value}
 
 
 class SqliteJournal:
@@ -72,7 +71,7 @@ class SqliteJournal:
 
     def _is_closed(self, effect_id: str) -> bool:
         row = self.effect(effect_id)
-        return row is not None and row.phase in _CLOSED
+        return row is not None and row.phase in CLOSED
 
     def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
         own = self._database.own_session

@@ -1,57 +1,69 @@
 -- begin: take the write lock now, so that nothing that was read can change before the commit.
 BEGIN IMMEDIATE;
 
--- commit: make it durable.
-COMMIT;
+-- head: the last entry of an effect, for the compare-and-set.
+SELECT last.id, last.phase
+FROM entries AS first JOIN entries AS last ON last.id BETWEEN first.id AND first.id | 1048575
+WHERE first.effect_id = ? ORDER BY last.id DESC LIMIT 1;
 
--- rollback: nothing happened.
-ROLLBACK;
+-- last_id: the last entry of the last effect.
+SELECT max(id) FROM entries;
 
--- head: where an effect stands, for the compare-and-set.
-SELECT effects.position, entries.seq, entries.phase FROM effects JOIN entries USING (position)
-WHERE effects.effect_id = ? ORDER BY entries.seq DESC LIMIT 1;
+-- add_first: the first entry of a new effect.
+INSERT OR ROLLBACK INTO entries (id, kind, at_ms, phase, body, effect_id, name, request_key, decision)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- add_effect: the row of a new effect.
-INSERT INTO effects (effect_id, name, request_key, decision) VALUES (?, ?, ?, ?);
+-- add_more: a further entry.
+INSERT OR ROLLBACK INTO entries (id, kind, at_ms, phase, body) VALUES (?, ?, ?, ?, ?);
 
--- add_entry: one entry; the row of values is repeated to write several at once.
-INSERT INTO entries (position, seq, kind, at_ms, body, phase) VALUES (?, ?, ?, ?, ?, ?);
+-- list_block: put the effects of a full block that are still open on the list.
+INSERT OR IGNORE INTO open_effects (position)
+SELECT first.id >> 20 FROM entries AS first JOIN entries AS last
+    ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE first.id > ?1 << 28 AND first.id < (?1 + 1) << 28 AND first.effect_id IS NOT NULL
+  AND last.phase IN ('proposed', 'authorized', 'dispatched', 'ambiguous');
+
+-- list_again: put an effect on the list that is sent again after a refusal.
+INSERT OR IGNORE INTO open_effects (position) VALUES (?);
 
 -- entries: an effect's entries in order.
-SELECT entries.seq, entries.kind, entries.at_ms, entries.body FROM effects JOIN entries USING (position)
-WHERE effects.effect_id = ? ORDER BY entries.seq;
+SELECT more.id & 1048575, more.kind, more.at_ms, more.body
+FROM entries AS first JOIN entries AS more ON more.id BETWEEN first.id AND first.id | 1048575
+WHERE first.effect_id = ? ORDER BY more.id;
 
--- effect: one effect with its last entry.
-SELECT effects.effect_id, effects.position, effects.name, effects.request_key, effects.decision,
-       entries.seq, entries.phase
-FROM effects JOIN entries USING (position)
-WHERE effects.effect_id = ? ORDER BY entries.seq DESC LIMIT 1;
+-- effect: one effect as it stands.
+SELECT effect_id, position, name, request_key, decision, last_seq, phase FROM effects WHERE effect_id = ?;
 
--- effects: all effects in order, each with its last entry.
-SELECT effects.effect_id, effects.position, effects.name, effects.request_key, effects.decision,
-       entries.seq, entries.phase
-FROM effects JOIN entries ON entries.position = effects.position
-    AND entries.seq = (SELECT max(seq) FROM entries AS last WHERE last.position = effects.position)
-WHERE effects.position > ? ORDER BY effects.position LIMIT ?;
+-- effects: all effects in order.
+SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
+FROM entries AS first JOIN entries AS last
+    ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE first.id > (?1 + 1) << 20 AND first.effect_id IS NOT NULL
+ORDER BY first.id LIMIT ?2;
 
--- open_effects: the effects that are not closed, in order; never reads a closed one.
-SELECT effects.effect_id, effects.position, effects.name, effects.request_key, effects.decision,
-       entries.seq, entries.phase
-FROM open_effects CROSS JOIN effects ON effects.position = open_effects.position
-    CROSS JOIN entries ON entries.position = effects.position
-    AND entries.seq = (SELECT max(seq) FROM entries AS last WHERE last.position = effects.position)
-WHERE open_effects.position > ? ORDER BY open_effects.position LIMIT ?;
+-- open_effects: the effects that are not closed, in order: those on the list and those of the last block.
+SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
+FROM (
+    SELECT id FROM (
+        SELECT position << 20 | 1 AS id FROM open_effects WHERE position > ?1 ORDER BY position LIMIT ?2
+    )
+    UNION
+    SELECT id FROM entries
+    WHERE id > max((?1 + 1) << 20, (SELECT max(id) FROM entries) >> 28 << 28) AND effect_id IS NOT NULL
+) AS candidate
+CROSS JOIN entries AS first ON first.id = candidate.id
+CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE last.phase IN ('proposed', 'authorized', 'dispatched', 'ambiguous')
+ORDER BY candidate.id LIMIT ?2;
 
 -- budget: how much of a budget is taken.
-SELECT used, "limit" FROM budgets WHERE name = ?;
+SELECT used, smallest FROM budgets WHERE name = ?;
 
 -- set_budget: the new figures of a budget.
-INSERT INTO budgets (name, used, "limit") VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET used = excluded.used, "limit" = excluded."limit";
+INSERT INTO budgets (name, used, smallest) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET used = excluded.used, smallest = excluded.smallest;
 
--- free_budget: give back what an effect held.
-UPDATE budgets SET used = used - ? WHERE name = ?;
-
--- open_sends: the bodies of the sends of open effects, to tell which sessions are still referred to.
-SELECT entries.body FROM open_effects CROSS JOIN entries ON entries.position = open_effects.position
-WHERE entries.kind = 'dispatched';
+-- reserve: take an amount if it fits; the row is left alone if it does not.
+INSERT INTO budgets (name, used, smallest) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET used = used + excluded.used, smallest = min(smallest, excluded.smallest)
+WHERE used + excluded.used <= min(smallest, excluded.smallest);
