@@ -2,8 +2,9 @@
 
 A log keeps every complete subtree's hash once: node ``(level, position)``
 covers the leaves from ``position * 2**level`` up to, and without,
-``(position + 1) * 2**level``. Appending leaf ``n`` completes ``(0, n)`` and as many nodes above it as ``n`` ends in one-bits.
-Roots and proofs of any earlier size are computed from those nodes.
+``(position + 1) * 2**level``. Appending leaf ``n`` completes ``(0, n)`` and as
+many nodes above it as ``n`` ends in one-bits. Roots and proofs of any earlier
+size are computed from those nodes.
 
 Heads and proofs are verified from their own bytes alone; every verifier here
 answers False, never raises, for hashes of a wrong length and impossible sizes.
