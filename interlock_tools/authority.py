@@ -22,6 +22,9 @@ class Grant:
         payload_digest: the only payload that it covers, as ``effect.digest(...)`` returns it.
         expires_at: when it ends, an aware ``datetime``.
         facts: what the approver saw; the effect is then held to these facts.
+
+    Raises:
+        BadArguments: a field has the wrong type.
     """
 
     id: str
@@ -32,12 +35,23 @@ class Grant:
     facts: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id:
-            raise ValueError("a grant needs an id: text that names the approval")
-        if self.max_amount is not None and type(self.max_amount) is not int:
-            raise ValueError(f"max_amount must be an integer in the smallest unit, not {self.max_amount!r}")
-        if self.expires_at is not None and self.expires_at.tzinfo is None:
-            raise ValueError("expires_at must have a time zone, for example datetime.now(timezone.utc)")
+        if not isinstance(self.id, str) or not self.id.strip():
+            raise BadArguments("a grant needs an id: text that names the approval")
+        for label, text in (("by", self.by), ("payload_digest", self.payload_digest)):
+            if text is not None and not isinstance(text, str):
+                raise BadArguments(f"grant {self.id}: {label} must be text, not {text!r}")
+        if self.max_amount is not None and (type(self.max_amount) is not int or self.max_amount < 0):
+            raise BadArguments(
+                f"grant {self.id}: max_amount must be a whole number of the smallest unit (cents), "
+                f"not {self.max_amount!r}"
+            )
+        if self.expires_at is not None and not (isinstance(self.expires_at, datetime) and self.expires_at.tzinfo):
+            raise BadArguments(
+                f"grant {self.id}: expires_at must be a datetime with a time zone, for example "
+                f"datetime.now(timezone.utc), not {self.expires_at!r}"
+            )
+        if self.facts is not None and not isinstance(self.facts, Mapping):
+            raise BadArguments(f"grant {self.id}: facts must be a dict, not {self.facts!r}")
 
     def refusal(self, payload_digest: str, amount: int | None, now_ms: int) -> str | None:
         """Return why this grant does not cover a payload, or None if it does."""
@@ -48,6 +62,8 @@ class Grant:
         if self.max_amount is not None:
             if amount is None:
                 return f"grant {self.id} has a maximum, but the effect declares no amount"
+            if amount < 0:
+                return f"grant {self.id} has a maximum, which says nothing about a negative amount ({amount})"
             if amount > self.max_amount:
                 return f"grant {self.id} covers up to {self.max_amount}, not {amount}"
         return None
@@ -84,7 +100,7 @@ class Budget:
 
     def to_json(self) -> dict[str, Any]:
         """Return the reservation as canonical values. Raises ``BadArguments``."""
-        if not isinstance(self.name, str) or not self.name:
+        if not isinstance(self.name, str) or not self.name.strip():
             raise BadArguments(f"a budget needs a name, not {self.name!r}")
         for label, value in (("amount", self.amount), ("limit", self.limit)):
             if type(value) is not int or value < 0:

@@ -7,6 +7,7 @@ is declared, and raised as ``DefinitionError``.
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,10 +17,16 @@ from .authority import Budget
 from .contract import Contract
 from .core.canonical import CanonicalError, digest, effect_id, encode, normalise
 from .core.decide import ServiceContract
-from .errors import BadArguments, BadRequest, DefinitionError, MissingRequestKey
+from .errors import BadArguments, BadRequest, DefinitionError, MissingRequestKey, describe
+from .redaction import clean
 
 RESERVED = ("idempotency_key", "on_send")
-_EXACT = {int: "a whole number", str: "text", bool: "True or False"}
+_EXACT: dict[type, str] = {int: "a whole number", str: "text", bool: "True or False", type(None): "None"}
+
+MAX_PAYLOAD_CHARACTERS = 10_000_000
+"""Largest payload, as canonical text. It is kept in the journal and read again before every send."""
+
+MAX_KEY_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Definition:
     function: Callable[..., Any]
     signature: inspect.Signature
     parameters: frozenset[str]
-    exact: Mapping[str, type]
+    exact: Mapping[str, tuple[type, ...]]
     takes_on_send: bool
     takes_key: bool
     is_async: bool
@@ -81,6 +88,11 @@ class Definition:
         """
         payload = self.bind(args, kwargs)
         text = encode(payload)
+        if len(text) > MAX_PAYLOAD_CHARACTERS:
+            raise BadArguments(
+                f"{self.name}: the arguments take {len(text):,} characters, more than the {MAX_PAYLOAD_CHARACTERS:,} "
+                "that a journal keeps; pass a path or an address and a digest in place of the content"
+            )
         key = self._key(payload)
         return Request(payload, text, digest(text), key, effect_id(self.name, key, 1))
 
@@ -93,10 +105,12 @@ class Definition:
                 raise BadArguments(f"{self.name}: {error}") from None
             bound.apply_defaults()
             kwargs = bound.arguments
-        for name, kind in self.exact.items():
-            if type(kwargs[name]) is not kind and not (kind is str and isinstance(kwargs[name], str)):
+        for name, kinds in self.exact.items():
+            value = kwargs[name]
+            if type(value) not in kinds and not (str in kinds and isinstance(value, str)):
+                wanted = " or ".join(_EXACT[kind] for kind in kinds)
                 raise BadArguments(
-                    f"{self.name}: {name} must be {_EXACT[kind]}, not {kwargs[name]!r} ({type(kwargs[name]).__name__})"
+                    f"{self.name}: {name} must be {wanted}, not {_shown(value)} ({type(value).__name__})"
                 )
         try:
             payload: dict[str, Any] = normalise(dict(kwargs))
@@ -111,12 +125,14 @@ class Definition:
             raise
         except Exception as error:
             raise MissingRequestKey(
-                f"{self.name}: the key function raised {type(error).__name__}; it must return the request reference"
+                f"{self.name}: the key function raised {describe(error)}; it must return the request reference"
             ) from error
-        if not isinstance(key, str) or not key.strip() or len(key) > 1000:
+        if not isinstance(key, str) or not key.strip() or len(key) > MAX_KEY_CHARACTERS:
+            if inspect.iscoroutine(key):
+                key.close()
             raise MissingRequestKey(
-                f"{self.name}: the key function returned {key!r}; it must return text of 1 to 1000 characters "
-                "that names the approved request"
+                f"{self.name}: the key function returned {_shown(key)}; it must return text of 1 to "
+                f"{MAX_KEY_CHARACTERS} characters that names the approved request"
             )
         try:
             checked: str = normalise(key)
@@ -131,10 +147,14 @@ class Definition:
         try:
             found = self.budget.function(**self.budget.arguments(payload, ""))
         except Exception as error:
-            raise BadArguments(f"{self.name}: the budget function raised {type(error).__name__}: {error}") from error
-        budgets = [found] if isinstance(found, Budget) else list(found or ())
-        if not all(isinstance(budget, Budget) for budget in budgets):
-            raise BadArguments(f"{self.name}: the budget function must return a Budget or a list of them")
+            raise BadArguments(f"{self.name}: the budget function raised {describe(error)}") from error
+        if found is None:
+            return []
+        budgets = [found] if isinstance(found, Budget) else found
+        if not isinstance(budgets, (list, tuple)) or not all(isinstance(budget, Budget) for budget in budgets):
+            raise BadArguments(
+                f"{self.name}: the budget function must return a Budget, a list of them or None, not {_shown(found)}"
+            )
         return [budget.to_json() for budget in budgets]
 
     def amount_of(self, payload: dict[str, Any]) -> int | None:
@@ -144,7 +164,7 @@ class Definition:
             return found if type(found) is int else None
         found = self.amount.function(**self.amount.arguments(payload, ""))
         if type(found) is not int:
-            raise BadArguments(f"{self.name}: the amount function must return whole cents, not {found!r}")
+            raise BadArguments(f"{self.name}: the amount function must return whole cents, not {_shown(found)}")
         return found
 
 
@@ -188,6 +208,11 @@ def define(
         raise DefinitionError(
             f"{name}: the lookup must take idempotency_key to find this very effect, "
             "or the effect must declare natural_key=True because the thing itself is unique"
+        )
+    if looked_up is None and _hint(function, "return") in (type(None), bool):
+        raise DefinitionError(
+            f"{name}: the send function returns nothing that could be kept as evidence; return what the service "
+            "returned, such as the object's id, or give a lookup"
         )
     key_reader = reader_of["key"]
     assert key_reader is not None
@@ -262,13 +287,39 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
     return Reader(function, None if takes_all else tuple(names), takes_key)
 
 
-def _exact_types(function: Callable[..., Any], arguments: Iterable[str]) -> dict[str, type]:
-    """Arguments annotated as plainly ``int``, ``str`` or ``bool``: nothing else is let through for them."""
+def _exact_types(function: Callable[..., Any], arguments: Iterable[str]) -> dict[str, tuple[type, ...]]:
+    """Arguments annotated as ``int``, ``str``, ``bool``, ``None`` or a union of these: nothing else is let through."""
+    exact = {}
+    for name in arguments:
+        hint = _hint(function, name)
+        kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+        if kinds and all(kind in _EXACT for kind in kinds):
+            exact[name] = tuple(kinds)
+    return exact
+
+
+def _hint(function: Callable[..., Any], name: str) -> Any:
+    """The type that an argument (or ``return``) is annotated with, or Any.
+
+    Each is resolved by itself: others may name what exists for type checkers only.
+    """
+    inner = inspect.unwrap(function)
+    annotations = getattr(inner, "__annotations__", {})
+    if name not in annotations:
+        return Any
+    one = types.SimpleNamespace(__annotations__={name: annotations[name]})
     try:
-        hints = typing.get_type_hints(function)
-    except Exception:  # annotations may name things that exist for type checkers only
-        hints = {}
-    return {name: hints[name] for name in arguments if hints.get(name) in _EXACT}
+        return typing.get_type_hints(one, globalns=getattr(inner, "__globals__", {}))[name]
+    except Exception:
+        return Any
+
+
+def _shown(value: Any) -> str:
+    """A value as an error shows it: short, on one line, without secrets."""
+    try:
+        return clean(repr(value), 80)
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def _expected(name: str, expect: Any) -> dict[str, Any] | None:

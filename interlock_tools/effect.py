@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import update_wrapper
@@ -11,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 from typing_extensions import ParamSpec
 
 from .commands import arun, run
+from .core.canonical import CanonicalError, normalise
 from .definition import Definition, Request
 from .errors import BadArguments
 from .flow import EffectFlow
 from .outcome import Outcome
+from .redaction import clean
 
 if TYPE_CHECKING:
+    import asyncio
+
     from langchain_core.tools import BaseTool
 
     from .gate import Gate
@@ -68,7 +71,8 @@ class BaseEffect:
         """
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, 0.0)
-        return run(flow.propose(request, _facts(facts), by))  # type: ignore[no-any-return]
+        who = None if by is None else words("by", by)
+        return run(flow.propose(request, _plain("facts", facts), who))  # type: ignore[no-any-return]
 
     def redecide(
         self,
@@ -90,7 +94,7 @@ class BaseEffect:
             NotDecidable: it is not refused, or may still land.
             BadArguments: the arguments are not ones of this effect, or belong to another request.
         """
-        return self._gate._redecide(self.definition, effect_id, by, _facts(facts), arguments)
+        return self._gate._redecide(self.definition, effect_id, by, _plain("facts", facts), arguments)
 
     def as_tool(self, **options: Any) -> BaseTool:
         """Return the effect as a LangChain tool.
@@ -138,7 +142,7 @@ class Effect(BaseEffect, Generic[P]):
         """
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        outcome: Outcome = run(flow.call(request, context))
+        outcome: Outcome = run(flow.call(request, _plain("context", context)))
         return outcome
 
     async def ainvoke(
@@ -154,9 +158,12 @@ class Effect(BaseEffect, Generic[P]):
         When the awaiting task is cancelled, a request that was not handed over
         is not sent any more; one that was goes on, and its end is recorded.
         """
+        import asyncio
+
+        plain = _plain("context", context)
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, context)))
+        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, plain)))
         _background.add(task)
         task.add_done_callback(_background.discard)
         try:
@@ -176,20 +183,26 @@ class AsyncEffect(Effect[P]):
 
 def seconds(duration: timedelta | float) -> float:
     """Return a duration in seconds. Raises ``BadArguments`` for anything that is not one."""
-    if isinstance(duration, timedelta):
-        return duration.total_seconds()
-    if isinstance(duration, (int, float)) and not isinstance(duration, bool) and duration >= 0:
-        return float(duration)
+    given = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    if isinstance(given, (int, float)) and not isinstance(given, bool) and given >= 0:
+        return float(given)
     raise BadArguments(f"a wait is a timedelta or a number of seconds that is not negative, not {duration!r}")
 
 
-def _facts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    from .core.canonical import CanonicalError
-    from .premises import capture
+def words(label: str, text: str) -> str:
+    """Return what a person said, on one line and without secrets. Raises ``BadArguments`` if it is no text."""
+    if not isinstance(text, str) or not text.strip():
+        raise BadArguments(f"{label} must be text that is not empty, not {text!r}")
+    return clean(text, 1000)
 
-    if facts is None:
+
+def _plain(label: str, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if values is None:
         return None
+    if not isinstance(values, Mapping):
+        raise BadArguments(f"{label} must be a dict, not {type(values).__name__}")
     try:
-        return capture(dict(facts))
+        plain: dict[str, Any] = normalise(dict(values), label)
     except CanonicalError as error:
-        raise BadArguments(f"facts: {error}") from None
+        raise BadArguments(str(error)) from None
+    return plain

@@ -26,7 +26,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .outcome import Outcome
@@ -107,11 +107,24 @@ class SendError(InterlockError):
             idempotency key, so no send under the key ever did anything else.
     """
 
+    detail: str = ""
+    code: str | None = None
+    stored: bool = False
+
     def __init__(self, detail: str = "", *, code: str | None = None, stored: bool = False) -> None:
         super().__init__(detail or code or type(self).__name__)
         self.detail = detail
         self.code = code
         self.stored = stored
+
+    def words(self) -> tuple[str, str | None]:
+        """Return detail and code as they may be kept: one line each, without secrets."""
+        from .redaction import clean
+
+        try:
+            return clean(str(self.detail or "")), clean(str(self.code), 100) if self.code else None
+        except Exception:  # a subclass put something there that has no words
+            return "", None
 
 
 class DefiniteNo(SendError):
@@ -148,7 +161,10 @@ class InProgress(SendError):
 
 def describe(error: BaseException) -> str:
     """Return one line about an exception for a journal or a message: its type, and its words without secrets."""
-    from .redaction import redact
+    from .redaction import clean
 
-    words: Any = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {redact(words[0])[:200]}" if words else type(error).__name__
+    try:
+        words = clean(str(error), 200, first_line=True)
+    except Exception:  # its words cannot be had
+        words = ""
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core.canonical import digest, effect_id, encode, normalise
+from .core.canonical import digest, effect_id, encode
 from .core.decide import Checks
 from .core.entries import Kind
 from .core.states import Phase, State
@@ -17,7 +17,7 @@ from .errors import JournalError
 from .journal.protocol import Conflict, OverBudget
 from .outcome import Outcome, Reason, Status
 from .reading import read_checks
-from .recording import MAX_ROUNDS, Body, Steps, over_budget
+from .recording import MAX_ROUNDS, Body, Steps
 from .settling import Settling
 from .testing.crash import CrashPoint, reach
 
@@ -62,7 +62,7 @@ class EffectFlow(Settling):
         try:
             state = yield from self.append(State(), bodies, slot)
         except OverBudget as over:
-            state = yield from self.append(State(), [proposed, over_budget(over)])
+            state = yield from self.append(State(), [proposed, self.over_budget(over)])
             return self.outcome(state)
         state = yield from self.send(state, slot)
         return (yield from self.settle(state, called=True, budgets=budgets))
@@ -133,7 +133,7 @@ def proposed_body(
         "decided_by": decided_by,
     }
     if context:
-        body["context"] = normalise(context, "context")
+        body["context"] = context
     return Kind.PROPOSED, body
 
 

@@ -14,7 +14,7 @@ from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
 from .core.entries import Entry, Kind
 from .core.states import IllegalTransition, Phase, State, fold
 from .definition import Definition, Request, define
-from .effect import AsyncEffect, Effect, seconds
+from .effect import AsyncEffect, Effect, seconds, words
 from .errors import BadArguments, DefinitionError, NotDecidable, NotRegistered
 from .flow import EffectFlow, next_decision, proposed_body, request_of
 from .journal.open import open_journal
@@ -213,11 +213,9 @@ class Gate:
         """
         if type(landed) is not bool:
             raise BadArguments(f"landed must be True or False, not {landed!r}")
-        for label, text in (("by", by), ("why", why)):
-            if not isinstance(text, str) or not text.strip():
-                raise BadArguments(f"{label} must say {'who settles it' if label == 'by' else 'what was seen'}")
+        body = {"landed": landed, "by": words("by", by), "why": words("why", why)}
         state = self._state(effect_id)
-        self._append(effect_id, state, [(Kind.RESOLVED, {"landed": landed, "by": by, "why": why})])
+        self._append(effect_id, state, [(Kind.RESOLVED, body)])
         return self.outcome(effect_id)
 
     def _redecide(
@@ -228,8 +226,7 @@ class Gate:
         facts: dict[str, Any] | None,
         arguments: Mapping[str, Any] | None,
     ) -> Outcome:
-        if not isinstance(by, str) or not by.strip():
-            raise BadArguments("by must say who decides")
+        by = words("by", by)
         state = self._state(effect_id)
         if state.name != definition.name:
             raise NotDecidable(f"effect {effect_id} is a {state.name!r}, not a {definition.name!r}")
@@ -286,10 +283,10 @@ class Gate:
             self.journal.append(writes)
         except IllegalTransition as error:
             raise NotDecidable(
-                f"effect {effect_id} is {state.phase.value}: {error.kind.value} does not apply to it"
+                f"effect {effect_id} is {state.phase.value}, so it cannot be {error.kind.value}. {_NEXT[error.kind]}"
             ) from None
         except Conflict:
-            raise NotDecidable(f"effect {effect_id} changed at the same moment; look at it again") from None
+            raise NotDecidable(f"effect {effect_id} changed at the same moment; look at it and decide again") from None
 
     def _state(self, effect_id: str) -> State:
         entries = self.journal.entries(effect_id)
@@ -312,6 +309,12 @@ class Gate:
     def close(self) -> None:
         """Close the journal's connections and end this process's session."""
         self.journal.close()
+
+
+_NEXT = {
+    Kind.RESOLVED: "A person settles what is ambiguous; recover() settles what is open.",
+    Kind.REPLACED: "Only a refused effect is decided again, once no send of it can land any more.",
+}
 
 
 class EffectDecorator:

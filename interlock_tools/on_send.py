@@ -9,7 +9,7 @@ from . import errors
 from .core.ends import End, Ending
 from .evidence import InvalidEvidence, keep
 from .journal.protocol import Journal, SendSlot
-from .redaction import redact
+from .redaction import clean
 from .testing.crash import CrashPoint, reach
 
 
@@ -70,7 +70,7 @@ def end_of_result(result: Any) -> End:
     try:
         evidence, by_us = keep(result)
     except InvalidEvidence as error:
-        return End(Ending.UNKNOWN, cause="no_evidence", detail=redact(str(error)))
+        return End(Ending.UNKNOWN, cause="no_evidence", detail=clean(str(error)))
     return End(Ending.EVIDENCE, evidence=evidence, by_us=by_us)
 
 
@@ -91,14 +91,23 @@ def end_of_error(error: BaseException, never_handed_over: bool) -> End:
         never_handed_over: it takes ``on_send`` and never called it with
             success, so that whatever went wrong, not one byte left.
     """
-    detail = errors.describe(error)
+    detail, code = errors.describe(error), None
     if isinstance(error, errors.SendError):
-        detail = redact(error.detail)[:300]
+        detail, code = error.words()
         for kind, ending in _ENDINGS:
             if isinstance(error, kind):
-                return End(ending, stored=error.stored, code=error.code, detail=detail or None)
+                return End(ending, stored=error.stored is True, code=code, detail=detail or None)
     if never_handed_over:
-        return End(Ending.NOT_SENT, detail=detail)
-    if isinstance(error, errors.InProgress):
-        return End(Ending.UNKNOWN, cause="in_progress", code=error.code, detail=detail or None)
-    return End(Ending.UNKNOWN, cause=type(error).__name__, detail=detail)
+        return End(Ending.NOT_SENT, code=code, detail=detail or None)
+    cause = "in_progress" if isinstance(error, errors.InProgress) else type(error).__name__
+    return End(Ending.UNKNOWN, cause=cause, code=code, detail=detail or None)
+
+
+def retry_after_s(error: BaseException) -> float | None:
+    """Return how long the service asked to wait, in seconds, if an exception says so; None if it does not."""
+    asked = getattr(error, "retry_after", None)
+    if isinstance(asked, str) and asked.strip().isdecimal():
+        asked = float(asked)
+    if isinstance(asked, (int, float)) and not isinstance(asked, bool) and 0 <= asked < 1e9:
+        return float(asked)
+    return None

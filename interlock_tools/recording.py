@@ -10,9 +10,9 @@ from typing import Any
 from .commands import Command, Work
 from .core.canonical import encode
 from .core.entries import Entry, Kind
-from .core.states import Phase, State, fold
+from .core.states import IllegalTransition, Phase, State, fold
 from .definition import Definition
-from .errors import JournalError
+from .errors import JournalError, describe
 from .journal.protocol import Conflict, Holder, Journal, OverBudget, SendSlot, Write
 from .outcome import Outcome, Reason, Status
 from .premises import Reading
@@ -24,6 +24,10 @@ MAX_ROUNDS = 1000
 
 Body = tuple[Kind, dict[str, Any]]
 Steps = Generator[Command, Any, Any]
+
+
+class Contradiction(JournalError):
+    """The entries of one effect do not follow from each other: somebody else wrote to the journal."""
 
 
 class Recorder:
@@ -58,8 +62,15 @@ class Recorder:
         """What the service asked to wait before the next try, in seconds."""
 
     def load(self) -> Steps:
-        """Read the effect and fold its entries."""
-        return fold((yield Work(self.journal.entries, (self.effect_id,))))
+        """Read the effect and fold its entries. Raises ``Contradiction``."""
+        entries = yield Work(self.journal.entries, (self.effect_id,))
+        try:
+            return fold(entries)
+        except (IllegalTransition, KeyError, TypeError) as error:
+            raise Contradiction(
+                f"effect {self.effect_id}: its entries contradict each other ({describe(error)}). Nothing was sent; "
+                "have a person look at the service, and restore the journal from a copy"
+            ) from error
 
     def follow(self, state: State) -> Steps:
         """Go on to the decision that replaced this one, if any did."""
@@ -108,6 +119,11 @@ class Recorder:
             body["detail"] = reading.why
         return Kind.REFUSED, self.closing(body)
 
+    def over_budget(self, over: OverBudget) -> Body:
+        detail = f"{over.used} of {over.limit} is taken, {over.amount} more does not fit"
+        body = {"reason": Reason.OVER_BUDGET.value, "code": over.budget, "detail": detail}
+        return Kind.REFUSED, self.closing(body)
+
     def closing(self, body: dict[str, Any]) -> dict[str, Any]:
         if self.at_recovery:
             body["at_recovery"] = True
@@ -141,11 +157,6 @@ class Recorder:
             retry_after_s=retry_after_s if retry_after_s is not None else self.retry_after_s,
             at_recovery=self.at_recovery,
         )
-
-
-def over_budget(over: OverBudget) -> Body:
-    detail = f"{over.budget}: {over.used} of {over.limit} is taken, {over.amount} more does not fit"
-    return Kind.REFUSED, {"reason": Reason.OVER_BUDGET.value, "code": over.budget, "detail": detail}
 
 
 def copy_of(payload: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from .core.states import Phase
 from .definition import Definition
 from .flow import EffectFlow
 from .journal.protocol import EffectRow, Journal
-from .outcome import Outcome, Status
-from .recording import Steps
+from .outcome import Outcome, Reason, Status
+from .recording import Contradiction, Steps
+
+log = logging.getLogger("interlock_tools")
 
 PAGE = 200
 """How many open effects are read at a time."""
@@ -50,8 +53,9 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
     another; then those that are blocked are looked at again while ``wait_s`` lasts.
     """
     deadline = time.monotonic() + wait_s
+    retry_until = time.monotonic() + retry_s  # for all effects together
     report = Report()
-    blocked: list[int] = []
+    blocked: list[tuple[int, EffectRow]] = []
     after = 0
     while True:
         rows: list[EffectRow] = yield Work(journal.open_effects, (after, PAGE))
@@ -60,25 +64,37 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
             if definition is None:
                 report.unregistered.append(row)
                 continue
-            flow = EffectFlow(journal, definition, row.effect_id, retry_s=retry_s, at_recovery=True)
-            outcome = yield from _one(flow)
+            left = max(0.0, retry_until - time.monotonic())
+            flow = EffectFlow(journal, definition, row.effect_id, retry_s=left, at_recovery=True)
+            outcome = yield from _one(flow, row)
             if outcome.status is Status.IN_FLIGHT and row.phase == Phase.DISPATCHED.value:
-                blocked.append(len(report.outcomes))
+                blocked.append((len(report.outcomes), row))
             report.outcomes.append(outcome)
         if len(rows) < PAGE:
             break
         after = rows[-1].position
-    for index in blocked:
+    for index, row in blocked:
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        before = report.outcomes[index]
-        definition = definitions[before.effect]
-        flow = EffectFlow(journal, definition, before.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
-        report.outcomes[index] = yield from _one(flow)
+        flow = EffectFlow(journal, definitions[row.name], row.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
+        report.outcomes[index] = yield from _one(flow, row)
     return report
 
 
-def _one(flow: EffectFlow) -> Any:
-    state = yield from flow.load()
-    return (yield from flow.settle(state))
+def _one(flow: EffectFlow, row: EffectRow) -> Any:
+    """Recover one effect. One whose entries make no sense is reported and does not keep the others waiting."""
+    try:
+        state = yield from flow.load()
+        return (yield from flow.settle(state))
+    except Contradiction as error:
+        log.error("%s", error)
+        return Outcome(
+            Status.AMBIGUOUS,
+            row.effect_id,
+            row.name,
+            row.request_key,
+            reason=Reason.UNVERIFIABLE,
+            detail="its entries contradict each other",
+            at_recovery=True,
+        )

@@ -30,7 +30,7 @@ def outcome_of(effect_id: str, state: State) -> Outcome:
         return _resolved(body, base)
     if state.phase is Phase.REPLACED:
         return Outcome(Status.REFUSED, reason=Reason.REPLACED, **base)
-    if state.late is not None and state.late.body["result"].get("ending") == "evidence":
+    if state.contradicted:
         base["detail"] = "a later answer of the service shows that it happened"
         if state.phase is Phase.REFUSED:
             return Outcome(Status.AMBIGUOUS, reason=Reason.UNVERIFIABLE, **base)

@@ -15,10 +15,10 @@ from .core.entries import Kind
 from .core.states import Phase, SendStatus, State, fold
 from .errors import JournalError, NotRecorded, describe
 from .journal.protocol import Conflict, OverBudget, SendSlot
-from .on_send import OnSend, end_of_error, end_of_result
+from .on_send import OnSend, end_of_error, end_of_result, retry_after_s
 from .outcome import Reason
 from .premises import Reading
-from .recording import Body, Recorder, Steps, copy_of, over_budget
+from .recording import Body, Recorder, Steps, copy_of
 from .testing.crash import CrashPoint, reach
 
 log = logging.getLogger("interlock_tools")
@@ -37,6 +37,8 @@ class Sender(Recorder):
     """Whether the pause before the next send is over."""
     on_send: OnSend | None = None
     """The hook of the latest send."""
+    said: str | None = None
+    """What the end of the latest send said, in words."""
     cancelled = False
 
     def cancel(self) -> None:
@@ -45,10 +47,12 @@ class Sender(Recorder):
         if self.on_send is not None:
             self.on_send.revoke()
 
-    def pause_before_send(self) -> float | None:
+    def pause_before_send(self, state: State) -> float | None:
         """How long to pause before the next send, in seconds; None if this run has done enough."""
         if self.sends == 0 or self.rested:
             return 0.0
+        if state.sends[-1].cause == "no_evidence":
+            return None  # the send function returned nothing that counts, and would again
         now = time.monotonic()
         if not self.retry_until:
             self.retry_until = max(now + self.retry_s, self.wait_until)
@@ -64,12 +68,12 @@ class Sender(Recorder):
         Returns the state after it; or, where it has to rest first, the state to
         look at again, or an outcome.
         """
-        pause = self.pause_before_send()
+        pause = self.pause_before_send(state)
         if pause is None:
             if bodies:
                 state = yield from self.append(state, bodies)
-            limited = state.sends[-1].cause == "rate_limited"
-            return self.in_flight(state, Reason.RATE_LIMITED if limited else Reason.WAITING)
+            limited = state.sends[-1].cause == "rate_limited" and not state.maybe_landed
+            return self.in_flight(state, Reason.RATE_LIMITED if limited else Reason.WAITING, detail=self.said)
         if pause > 0:
             yield Sleep(pause)
             self.rested = True
@@ -79,11 +83,12 @@ class Sender(Recorder):
         bodies = [*bodies, *counted(step)]
         before = fold(self.entries(state, bodies), state)
         slot = self.journal.new_slot(self.effect_id)
-        dispatched = self.dispatched(before, slot, () if before.reserved else budgets, step.resend, reading)
+        taken = before.reserved or before.maybe_landed  # a resend spends nothing anew
+        dispatched = self.dispatched(before, slot, () if taken else budgets, step.resend, reading)
         try:
             state = yield from self.append(state, [*bodies, dispatched], slot)
         except OverBudget as over:
-            return (yield from self.append(state, [*bodies, over_budget(over)]))
+            return (yield from self.append(state, [*bodies, self.over_budget(over)]))
         return (yield from self.send(state, slot))
 
     def dispatched(
@@ -136,8 +141,9 @@ class Sender(Recorder):
                 raise
             except BaseException as error:
                 raised = error
-                self.retry_after_s = getattr(error, "retry_after", None)
+                self.retry_after_s = retry_after_s(error)
                 end = end_of_error(error, definition.declared.marks and not on_send.handed_over)
+            self.said = end.detail
             reach(CrashPoint.AFTER_RESPONSE)
             state = yield from self._record_end(state, number, end)
             recorded = True

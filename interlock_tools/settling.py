@@ -95,7 +95,8 @@ class Settling(Sender):
             assert looked.reading is not None
             bodies = [*bodies, *counted(step), self.refused(looked.reading)]
         elif action is Action.AMBIGUOUS:
-            bodies = [*bodies, (Kind.AMBIGUOUS, self.closing({"reason": step.reason}))]
+            body = {"reason": step.reason} if self.said is None else {"reason": step.reason, "detail": self.said}
+            bodies = [*bodies, (Kind.AMBIGUOUS, self.closing(body))]
         if bodies:
             state = yield from self.append(state, bodies)
         if action is Action.IN_FLIGHT:
@@ -103,7 +104,8 @@ class Settling(Sender):
         if action is Action.WAIT:
             return (yield from self._wait(state, Reason.WAITING, step.wait_ms / 1000, None))
         if action is Action.STAY:
-            return self.in_flight(state, Reason.UNREADABLE, detail=looked.why)
+            before = "; an earlier send of it may have taken effect" if state.maybe_landed else ""
+            return self.in_flight(state, Reason.UNREADABLE, detail=looked.why + before)
         return self.outcome(state)
 
     def _sight(self, state: State) -> tuple[dict[int, Sighting], Holder | None]:
@@ -118,7 +120,8 @@ class Settling(Sender):
         """Pause within what the caller allows, then look afresh; or say that it is in flight."""
         allowed = self.wait_until - time.monotonic()
         if allowed <= 0:
-            return self.in_flight(state, reason, holder=holder, retry_after_s=left_s)
+            detail = self.said if reason is Reason.WAITING else None
+            return self.in_flight(state, reason, detail=detail, holder=holder, retry_after_s=left_s)
         self.pauses += 1
         first, most = (0.02, 1.0) if left_s is None else (0.25, 10.0)
         pause = min(pause_s(self.pauses, first, most), allowed)
@@ -159,4 +162,5 @@ def _unreachable(state: State) -> bool:
         state.phase is Phase.REFUSED
         and state.closing is not None
         and state.closing.body.get("reason") == Reason.UNREACHABLE.value
+        and not state.contradicted
     )

@@ -100,6 +100,11 @@ class State:
         return self.phase in CLOSED_PHASES
 
     @property
+    def contradicted(self) -> bool:
+        """Whether a late answer of the service shows that it landed, though it was refused."""
+        return self.late is not None and self.late.body.get("result", {}).get("ending") == "evidence"
+
+    @property
     def maybe_landed(self) -> tuple[Send, ...]:
         return tuple(send for send in self.sends if send.may_have_landed)
 
@@ -155,6 +160,7 @@ TRANSITIONS: dict[tuple[Phase, Kind], Phase] = {
     (P.REFUSED, K.REFUSED): P.REFUSED,  # likewise: tried again, and its premises no longer hold
     (P.REFUSED, K.REPLACED): P.REPLACED,
     (P.REFUSED, K.LATE): P.REFUSED,
+    (P.REFUSED, K.RESOLVED): P.RESOLVED,  # only where a late answer contradicts it
     (P.RESOLVED, K.REPLACED): P.REPLACED,  # only where it did not land
     (P.RESOLVED, K.SETTLED): P.RESOLVED,
     (P.RESOLVED, K.RELEASED): P.RESOLVED,
@@ -211,7 +217,7 @@ def _authorized(state: State, entry: Entry, after: Phase) -> State:
 
 def _dispatched(state: State, entry: Entry, after: Phase) -> State:
     body = entry.body
-    if state.phase is P.REFUSED and not _was_unreachable(state):
+    if state.phase is P.REFUSED and (state.contradicted or not _was_unreachable(state)):
         raise IllegalTransition(state.phase, entry.kind, "refused for good")
     if body["send"] != len(state.sends) + 1:
         raise IllegalTransition(state.phase, entry.kind, f"send {body['send']} follows {len(state.sends)} sends")
@@ -322,11 +328,15 @@ def _ambiguous(state: State, entry: Entry, after: Phase) -> State:
 
 
 def _resolved(state: State, entry: Entry, after: Phase) -> State:
+    if state.phase is P.REFUSED and not state.contradicted:
+        raise IllegalTransition(state.phase, entry.kind, "refused, and nothing contradicts that")
     reserved = state.reserved if entry.body["landed"] else ()
     return replace(state, phase=after, seq=entry.seq, closing=entry, reserved=reserved)
 
 
 def _replaced(state: State, entry: Entry, after: Phase) -> State:
+    if state.phase is P.REFUSED and state.contradicted:
+        raise IllegalTransition(state.phase, entry.kind, "a late answer shows that it landed")
     if state.phase is P.RESOLVED and state.closing is not None and state.closing.body["landed"]:
         raise IllegalTransition(state.phase, entry.kind, "it landed")
     return replace(state, phase=after, seq=entry.seq, closing=entry)
@@ -341,7 +351,8 @@ def _settled(state: State, entry: Entry, after: Phase) -> State:
 
 
 def _late(state: State, entry: Entry, after: Phase) -> State:
-    return replace(state, phase=after, seq=entry.seq, late=entry)
+    late = state.late if state.contradicted else entry  # evidence outweighs what comes after it
+    return replace(state, phase=after, seq=entry.seq, late=late)
 
 
 _HANDLERS = {
