@@ -84,8 +84,11 @@ def observe(state: State, sightings: Mapping[int, Sighting], now: Instant) -> li
 
     A dead sender's send whose mark says "no" has not landed. Any other send of
     a dead sender is orphaned as of now, or as of when its bytes were written.
-    Waits that began in another boot start afresh in this one.
+    Waits that began in another boot start afresh in this one. Once the effect
+    has come to an end there is nothing to wait for, and nothing is recorded.
     """
+    if state.phase is not Phase.DISPATCHED:
+        return []
     found: list[tuple[Kind, dict[str, Any]]] = []
     for send in state.sends:
         if send.status is SendStatus.RUNNING and send.number in sightings:
@@ -312,10 +315,10 @@ def dedup_window_left_ms(state: State, contract: ServiceContract, now: Instant) 
         return FOREVER
     first = next((send.dispatched for send in state.sends if send.handed_over), now)
     if first.boot == now.boot:
-        elapsed = now.boottime_ms - first.boottime_ms
+        elapsed, behind = now.boottime_ms - first.boottime_ms, 0
     else:
-        elapsed = now.wall_ms - first.wall_ms
-    if elapsed < 0:
+        elapsed, behind = now.wall_ms - first.wall_ms, contract.clock_skew_ms
+    if elapsed < -behind:
         return 0  # a clock was set back: how much of the window is left cannot be known
     return contract.dedupes_ms - contract.clock_skew_ms - contract.send_timeout_ms - elapsed
 
