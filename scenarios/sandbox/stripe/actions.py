@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scenarios.sandbox.stripe import cards, charges, disputes, payments, refunds
+from scenarios.sandbox.stripe.connect import set_capability
 from scenarios.sandbox.stripe.world import Obj, World
 
 
@@ -58,9 +59,18 @@ def actions(world: World) -> dict[str, Callable[..., Any]]:
             refunds.set_status(world, found, status)
         return world.render(found)
 
+    def capability(account: str, status: str, name: str = "transfers") -> Any:
+        """A connected account's capability changes: {"account": id, "status": "inactive", "name": "transfers"}."""
+        found = world.find("account", account)
+        if found is None or status not in ("active", "inactive", "pending", "unrequested"):
+            raise ValueError(f"no account {account!r}, or status not active, inactive, pending or unrequested")
+        set_capability(world, found, name, status)
+        return world.render(found)
+
     def connect(on: bool) -> Any:
         """Sign the platform up for Connect, or off: {"on": true or false}."""
         world.connect = on
         return {"connect": "on" if on else "off"}
 
-    return {call.__name__: call for call in (pay, inquiry, chargeback, close_dispute, refund_status, connect)}
+    calls = (pay, inquiry, chargeback, close_dispute, refund_status, capability, connect)
+    return {call.__name__: call for call in calls}

@@ -81,7 +81,7 @@ def create_intent(world: World, call: Call) -> Obj:
         intent["automatic_payment_methods"] = {"allow_redirects": redirects, "enabled": True}
     world.emit("payment_intent.created", intent)
     if confirm:
-        _confirm(world, intent)
+        charge_intent(world, intent)
     return intent
 
 
@@ -148,7 +148,7 @@ def confirm_intent(world: World, call: Call) -> Obj:
             "You cannot confirm this PaymentIntent because it's missing a payment method.",
             code="payment_intent_unexpected_state",
         )
-    _confirm(world, intent)
+    charge_intent(world, intent)
     return intent
 
 
@@ -158,7 +158,7 @@ def _ended(intent: Obj) -> str:
     )
 
 
-def _confirm(world: World, intent: Obj) -> None:
+def charge_intent(world: World, intent: Obj) -> None:
     """Charge the intent's payment method. Raises the 402 of a declined card."""
     method = world.find("payment_method", intent["payment_method"])
     assert method is not None
