@@ -30,8 +30,6 @@ class Connections:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._wal = f"{path}-wal"
-        self._index = f"{path}-shm"
-        self._index_identity = (0, 0)
         self._opening = threading.Lock()
         self._guard: Guard | None = None
         self._writer: sqlite3.Connection | None = None
@@ -55,13 +53,11 @@ class Connections:
                 writer = self._connect()
                 migrate(writer, self.path)
                 guard = Guard(self.path)
-                index = os.stat(self._index)  # noqa: PTH116
                 wal_bytes = os.stat(self._wal).st_size  # noqa: PTH116
             except (sqlite3.Error, OSError, JournalUnusable) as error:
                 if writer is not None:
                     writer.close()
                 raise unusable(self.path, error) from error
-            self._index_identity = (index.st_dev, index.st_ino)
             if wal_bytes < WAL_PAGES * _PAGE_BYTES:
                 _lengthen_wal(writer)
             self._writer, self._cursor = writer, writer.cursor()
@@ -104,17 +100,8 @@ class Connections:
                 writer.close()
 
     def wal_moved(self) -> bool:
-        """Whether the log that this process commits to is no longer the one that others find.
-
-        SQLite removes the log and its index together. Only the index is looked
-        at closely: on Linux 6.13 and later the look itself would make every
-        write to the log a change of its time, which costs half an fsync.
-        """
-        try:
-            status = os.stat(self._index)  # noqa: PTH116
-        except FileNotFoundError:
-            return True
-        return (status.st_dev, status.st_ino) != self._index_identity or not os.access(self._wal, os.F_OK)
+        """Whether the log that this process commits to is no longer the one that others find."""
+        return self._guard is None or self._guard.is_void()
 
     # -- reading ------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import sqlite3
 import threading
@@ -23,14 +24,18 @@ from .filesystems import require_safe
 from .protocol import Conflict, OverBudget
 from .schema import QUERIES
 from .sessions import Session
-from .writes import Head, Plan, append_at_once, append_carefully, last_position
+from .sightings import tidy
+from .writes import Batch, Guess, Plan, append_at_once
 
 FORK_WAIT_S = 10.0
 """How long a fork waits for commits and reads to end."""
 
 _MAX_REDO = 3
+_MAX_SENDS = 1000
 _open: dict[tuple[int, int], Database] = {}
 _open_mutex = threading.Lock()
+_forked_mutex = threading.Lock()
+_fork_holds_mutex = False
 
 
 class Database:
@@ -63,11 +68,12 @@ class Database:
     def _start(self) -> None:
         """Set up for this process: at first, and in a forked child."""
         self._pid = os.getpid()
-        self.own_session: Session | None = None
+        self._session: Session | None = None
+        self._sessions: dict[str, Session] = {}
         self._session_mutex = threading.Lock()
         self.connections = Connections(self.path)
         self._queue = CommitQueue(self._commit)
-        self._head = Head()
+        self._guess = Guess()
         self._lock_fd: int | None = None
 
     @property
@@ -107,36 +113,31 @@ class Database:
         for job in jobs:
             if job.error is None:
                 for plan in job.plans:
-                    self._head.note(plan)
+                    self._guess.note(plan)
 
     def _transact(self, jobs: Sequence[Job]) -> None:
         try:
             cursor = self.connections.cursor()
             only = jobs[0].plans if len(jobs) == 1 else ()
-            if len(only) == 1 and append_at_once(cursor, only[0], self._head):
+            if len(only) == 1 and append_at_once(cursor, only[0], self._guess):
                 return
-            self._carefully(cursor, jobs)
+            self._together(cursor, jobs)
         except sqlite3.Error as error:
             self._after_error(jobs, error)
 
-    def _carefully(self, cursor: sqlite3.Cursor, jobs: Sequence[Job]) -> None:
+    def _together(self, cursor: sqlite3.Cursor, jobs: Sequence[Job]) -> None:
         """One transaction for all. A job that does not fit writes nothing and leaves the others alone."""
-        cursor.execute("BEGIN IMMEDIATE")
         try:
+            cursor.execute("BEGIN IMMEDIATE")
+            batch = Batch(cursor, [plan for job in jobs for plan in job.plans])
             for job in jobs:
                 try:
-                    append_carefully(cursor, job.plans)
+                    batch.add(job.plans)
                 except (Conflict, OverBudget, ValueError, JournalError) as error:
                     job.error = error
-            last = last_position(cursor)
+            batch.write()
             cursor.execute("COMMIT")
-            self._head.last_position = last
-        except sqlite3.IntegrityError:
-            if len(jobs) == 1:
-                raise
-            for job in jobs:
-                job.error = None
-                self._transact([job])
+            self._guess.last_position = batch.last_position
         finally:
             if cursor.connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
@@ -144,7 +145,7 @@ class Database:
 
     def _after_error(self, jobs: Sequence[Job], error: sqlite3.Error) -> None:
         """Find out which jobs have come through nevertheless, and blame the error for the others."""
-        self._head.forget()
+        self._guess.forget()
         self.connections.drop_writer()
         for job in jobs:
             if job.error is None and not self._is_there(job):
@@ -152,7 +153,7 @@ class Database:
 
     def _redo(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Connect to the files that others use, and append there what is not there."""
-        self._head.forget()
+        self._guess.forget()
         if not self.connections.reopen(BUSY_TIMEOUT_S):
             raise CommitUnknown(f"{self.path}: its write-ahead log was replaced, and a read does not end; read back")
         again = [job for job in jobs if job.error is None and not self._is_there(job)]
@@ -187,20 +188,36 @@ class Database:
         self._lock_fd = fd
         return fd
 
-    # -- the session ----------------------------------------------------------------------------------
+    # -- sessions -------------------------------------------------------------------------------------
 
     def session(self, clock: Clock) -> Session:
-        """Return this process's session, opened on first use."""
+        """Return this process's session, opened on first use, and anew if its file has been removed."""
         self._here()
-        session = self.own_session
-        if session is None:
-            with self._session_mutex:
-                session = self.own_session
-                if session is None:
-                    session = self.own_session = Session.start(self.directory, clock)
+        session = self._session
+        if session is not None and session.lost() is None:
+            return session
+        with self._session_mutex:
+            session = self._session
+            if session is None or session.lost() is not None:
+                session = self._session = Session.start(self.directory, clock)
+                self._sessions[session.name] = session
+                with contextlib.suppress(OSError, JournalError):
+                    tidy(self.directory, self._sessions, self._referred_sessions)
         return session
 
-    # -- the end ----------------------------------------------------------------------------------------
+    def own_session(self, name: str) -> Session | None:
+        """Return the session of this name, if it is this process's."""
+        self._here()
+        return self._sessions.get(name)
+
+    def _referred_sessions(self) -> set[str] | None:
+        """The sessions that open effects refer to; None if there are too many to tell."""
+        rows = self.read(QUERIES["open_sends"], (_MAX_SENDS + 1,))
+        if len(rows) > _MAX_SENDS:
+            return None
+        return {str(json.loads(body).get("session")) for (body,) in rows}
+
+    # -- the end --------------------------------------------------------------------------------------
 
     def release(self) -> None:
         """One user less. After the last one, close, but keep the session while a send of it is running."""
@@ -208,38 +225,45 @@ class Database:
             self.users -= 1
             if self.users > 0:
                 return
+            identity = self.identity
             if self._queue.pause(FORK_WAIT_S):
                 self.connections.finish(FORK_WAIT_S)
             self._queue.resume()
             if self._lock_fd is not None:
                 os.close(self._lock_fd)
                 self._lock_fd = None
-            session = self.own_session
-            if session is None or session.end_if_idle():
-                self.own_session = None
-                _open.pop(self.identity, None)
+            for name, session in list(self._sessions.items()):
+                if not session.is_running():
+                    session.end()
+                    del self._sessions[name]
+            if not self._sessions:
+                self._session = None
+                _open.pop(identity, None)
 
-    # -- forks ------------------------------------------------------------------------------------------
+    # -- forks ----------------------------------------------------------------------------------------
 
     def _here(self) -> None:
-        """Notice a fork that nobody announced (one made by C code)."""
+        """Notice a fork that nobody announced, made by C code."""
         if os.getpid() != self._pid:
-            _after_fork_in_child()
+            with _forked_mutex:
+                if os.getpid() != self._pid:
+                    self.after_fork_in_child()
 
     def before_fork(self) -> None:
-        """Come to rest: no transaction, no connection, so that the child inherits none."""
+        """Come to rest: no transaction and no connection, so that the child inherits none."""
         self._queue.pause(FORK_WAIT_S)
         self.connections.close_all(FORK_WAIT_S)
 
     def after_fork_in_parent(self) -> None:
+        """Go on."""
         self.connections.resume()
         self._queue.resume()
 
     def after_fork_in_child(self) -> None:
         """Begin anew. What is the parent's is let go of without a word to it."""
         self.connections.disown()
-        if self.own_session is not None:
-            self.own_session.disown()
+        for session in self._sessions.values():
+            session.disown()
         if self._lock_fd is not None:
             os.close(self._lock_fd)
         self._start()
@@ -290,7 +314,7 @@ def translated(path: Path, error: sqlite3.Error) -> JournalError:
         return JournalError(f"{path}: the disk is full; nothing was written. Make room and call again.")
     if "locked" in words:
         return JournalError(
-            f"{path}: another program has locked it for {BUSY_TIMEOUT_S:.0f} s; nothing was written. End that program's "
+            f"{path}: another program has locked it for {BUSY_TIMEOUT_S:.0f} s; nothing was written. End its "
             "transaction and call again."
         )
     if "malformed" in words or "not a database" in words:
@@ -299,7 +323,8 @@ def translated(path: Path, error: sqlite3.Error) -> JournalError:
 
 
 def _before_fork() -> None:
-    _open_mutex.acquire(timeout=FORK_WAIT_S)
+    global _fork_holds_mutex
+    _fork_holds_mutex = _open_mutex.acquire(timeout=FORK_WAIT_S)
     for database in _open.values():
         database.before_fork()
 
@@ -307,13 +332,13 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     for database in _open.values():
         database.after_fork_in_parent()
-    with contextlib.suppress(RuntimeError):
+    if _fork_holds_mutex:
         _open_mutex.release()
 
 
 def _after_fork_in_child() -> None:
-    global _open_mutex
-    _open_mutex = threading.Lock()
+    global _open_mutex, _forked_mutex
+    _open_mutex, _forked_mutex = threading.Lock(), threading.Lock()
     for database in _open.values():
         database.after_fork_in_child()
 

@@ -10,17 +10,24 @@ from pathlib import Path
 
 from ..errors import JournalUnusable
 
+# fmt: off
 NETWORK = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs 9p virtiofs vboxsf vmhgfs prl_fs afs coda ceph glusterfs lustre gpfs gfs gfs2 "
-    "ocfs2 beegfs beegfs_nodev orangefs pvfs2 panfs davfs webdavfs acfs pstorefs".split()
+    {
+        "nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs", "afs",
+        "coda", "ceph", "glusterfs", "lustre", "gpfs", "gfs", "gfs2", "ocfs2", "beegfs", "beegfs_nodev",
+        "orangefs", "pvfs2", "panfs", "davfs", "acfs"
+    }
 )
 """Filesystems that several kernels share. Locks, shared memory or both lie there."""
 
 LOCAL_FUSE = frozenset(
-    "fuseblk fuse.mergerfs fuse.gocryptfs fuse.encfs fuse.cryfs fuse.bindfs fuse.fuse-overlayfs fuse.ntfs-3g "
-    "fuse.exfat fuse.zfs fuse.securefs".split()
+    {
+        "fuseblk", "fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs", "fuse.cryfs", "fuse.bindfs", "fuse.fuse-
+        overlayfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.zfs", "fuse.securefs"
+    }
 )
 """Filesystems in user space that are known to be local. All others are refused: most are network storage."""
+# fmt: on
 
 _MOUNTS = Path("/proc/self/mountinfo")
 

@@ -8,13 +8,11 @@ the kernel and therefore outlives the process (not the machine).
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-import json
 import mmap
 import os
-import re
 import secrets
-import socket
 import threading
 import weakref
 from collections import deque
@@ -22,75 +20,69 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..core.decide import Mark, Sender, Sighting
-from ..core.entries import Instant
+from ..core.decide import Sender, Sighting
 from ..core.states import Send
 from ..errors import JournalError
+from . import marks
 from .clock import Clock
 from .protocol import Holder
 
-HEADER_BYTES = 4096
-SLOTS = 4096
-"""How many sends of open effects one process can mark. Further ones are unmarked ("maybe")."""
-
-_WORD_BYTES = 8
-_WORDS = 3
-_HANDED_OVER, _WRITTEN, _GAVE_UP = range(_WORDS)
-FILE_BYTES = HEADER_BYTES + SLOTS * _WORDS * _WORD_BYTES
-
-_NAME = re.compile(r"[0-9a-f]{32}")
 _TRIES = 16
+_RECLAIM_AT_ONCE = 64
 
 
 class Session:
     """The session of this process. Opened by ``Session.start``; safe to use from any thread.
 
     Attributes:
-        name: names the session and its file; random, 32 hex digits.
+        name: names the session and its file.
     """
 
-    def __init__(self, name: str, path: Path, lock_fd: int, memory: mmap.mmap, clock: Clock) -> None:
-        self.name = name
+    def __init__(self, path: Path, lock_fd: int, clock: Clock) -> None:
+        self.name = path.name
         self.pid = os.getpid()
-        self.over = False
         self._path = str(path)
         self._lock_fd = lock_fd
-        self._memory = memory
-        self._bytes = memoryview(memory)
-        self._words = self._bytes[HEADER_BYTES:].cast("Q")
         self._clock = clock
+        self._boot = clock.now().boot
+        self._over = False
         status = os.fstat(lock_fd)
         self._identity = (status.st_dev, status.st_ino)
-        self._boot = clock.now().boot
+        self._memory = _map(path, self._identity)
+        self._words = memoryview(self._memory)[marks.HEADER_BYTES :].cast("Q")
         self._mutex = threading.Lock()
-        self._free: deque[int] = deque(range(SLOTS))
+        self._free: deque[int] = deque(range(marks.SLOTS))
         self._owners: dict[int, tuple[str, weakref.ref[Slot]]] = {}
         self._unmarked: weakref.WeakSet[Slot] = weakref.WeakSet()
+        self._had_unmarked = False
 
     @staticmethod
     def start(directory: Path, clock: Clock) -> Session:
         """Create a session file, preallocate it and lock it.
 
         Raises:
-            JournalError: the directory cannot be written.
+            JournalError: the directory cannot be written, or the disk is full.
         """
         for _ in range(_TRIES):
-            name = secrets.token_hex(16)
-            path = directory / name
+            path = directory / secrets.token_hex(16)
+            fd = -1
             try:
+                directory.mkdir(exist_ok=True)
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                os.posix_fallocate(fd, 0, marks.FILE_BYTES)
+                os.pwrite(fd, marks.header(path.name, os.getpid(), clock.now()), 0)
+                if _lock(fd, path):
+                    return Session(path, fd, clock)
             except OSError as error:
-                raise JournalError(f"{directory}: no session can be opened there ({error.strerror})") from error
-            try:
-                if _fill_and_lock(fd, path, name, clock):
-                    return Session(name, path, fd, _map(path, fd), clock)
-            except OSError as error:
-                os.close(fd)
-                raise JournalError(f"{path}: this session cannot be written ({error.strerror})") from error
+                with contextlib.suppress(OSError):
+                    path.unlink()  # nobody was told its name
+                if fd >= 0:
+                    os.close(fd)
+                raise JournalError(f"{directory}: no session can be kept there ({error.strerror})") from error
             os.close(fd)  # a process that tidies up was faster
-        raise JournalError(f"{directory}: no session file could be kept there; something removes them at once")
+        raise JournalError(f"{directory}: no session can be kept there; something removes the files at once")
 
-    # -- slots ----------------------------------------------------------------------------------
+    # -- slots ------------------------------------------------------------------------------------------
 
     def new_slot(self, effect_id: str, is_closed: Callable[[str], bool]) -> Slot:
         """Reserve a slot. ``is_closed`` is asked about effects only when all slots are taken."""
@@ -101,86 +93,87 @@ class Session:
             slot = Slot(self, index)
             if index is None:
                 self._unmarked.add(slot)
+                self._had_unmarked = True
             else:
                 self._zero(index)
                 self._owners[index] = (effect_id, weakref.ref(slot))
-            return slot
+        return slot
 
     def _reclaim(self, is_closed: Callable[[str], bool]) -> None:
-        """Look for slots whose send is over and whose effect is closed; stop at the first few."""
-        for index, (effect_id, reference) in list(self._owners.items())[:64]:
-            owner = self._owners.pop(index)
-            if (reference() is None or self._read(index, _GAVE_UP)) and is_closed(effect_id):
+        """Find a slot whose send is over and whose effect is closed, among some of those that wait longest."""
+        for index in list(self._owners)[:_RECLAIM_AT_ONCE]:
+            effect_id, reference = self._owners.pop(index)
+            if not self._runs(index, reference) and is_closed(effect_id):
                 self._free.append(index)
                 return
-            self._owners[index] = owner  # to the end of the line
+            self._owners[index] = (effect_id, reference)  # to the end of the line
 
     def release(self, index: int) -> None:
+        """Take back the slot of a closed effect."""
         with self._mutex:
             if self._owners.pop(index, None) is not None:
                 self._zero(index)
                 self._free.append(index)
 
     def _zero(self, index: int) -> None:
-        for word in range(_WORDS):
-            self._words[index * _WORDS + word] = 0
+        for word in range(marks.WORDS):
+            self._words[index * marks.WORDS + word] = 0
 
     def store(self, index: int, word: int) -> None:
-        self._words[index * _WORDS + word] = self._clock.now().boottime_ms or 1
-
-    def _read(self, index: int, word: int) -> int:
-        return self._words[index * _WORDS + word]
+        """Store that something happened, and when."""
+        self._words[index * marks.WORDS + word] = self._clock.now().boottime_ms or 1
 
     def mark(self, index: int) -> dict[str, Any]:
-        device, inode = self._identity
-        return {"file": self.name, "device": str(device), "inode": str(inode), "boot": self._boot, "slot": index}
+        """Say where a slot is, for the DISPATCHED entry."""
+        return marks.mark(*self._identity, index)
 
     def lost(self) -> str | None:
         """Return why nothing may be sent under this session any more, or None."""
-        if self.over:
-            return "its session is closed"
+        if self._over:
+            return "the journal has been closed"
         if os.getpid() != self.pid:
-            return "the process has forked since; a child must make the call itself"
+            return "the process has forked since; the child must make the call itself"
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._path)  # noqa: PTH116
         except OSError:
-            return "its session file has been removed"
+            return "the file that proves that this process lives has been removed"
         if (status.st_dev, status.st_ino) != self._identity:
-            return "its session file has been replaced"
+            return "the file that proves that this process lives has been replaced"
         return None
 
-    # -- sightings ------------------------------------------------------------------------------
+    # -- sightings ------------------------------------------------------------------------------------
 
-    def sight_own(self, send: Send) -> Sighting:
+    def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
         """Look at a send of this very process: is it still running?"""
-        index = _slot_of(send, self.name, self._identity, self._boot)
+        holder = marks.holder(self._memory[: marks.HEADER_BYTES])
+        index = marks.slot_of(send, *self._identity, self._boot)
         if index is None:
-            return Sighting(Sender.LIVE if self._unmarked else Sender.RETURNED)
+            return Sighting(Sender.LIVE if len(self._unmarked) else Sender.RETURNED), holder
         owner = self._owners.get(index)
-        running = owner is not None and owner[1]() is not None and not self._read(index, _GAVE_UP)
-        return _read_slot(self._words, index, Sender.LIVE if running else Sender.RETURNED, self._boot)
+        sender = Sender.LIVE if owner is not None and self._runs(index, owner[1]) else Sender.RETURNED
+        words = self._words[index * marks.WORDS : (index + 1) * marks.WORDS]
+        seen = marks.sighting(sender, words[marks.HANDED_OVER], words[marks.WRITTEN], self._clock.now())
+        return seen, holder
+
+    def _runs(self, index: int, reference: weakref.ref[Slot]) -> bool:
+        return reference() is not None and not self._words[index * marks.WORDS + marks.GAVE_UP]
 
     def is_running(self) -> bool:
         """Whether any send of this session may still be running."""
         with self._mutex:
-            marked = any(
-                reference() is not None and not self._read(index, _GAVE_UP)
-                for index, (_, reference) in self._owners.items()
-            )
-            return marked or bool(self._unmarked)
+            owners = list(self._owners.items())
+        return bool(len(self._unmarked)) or any(self._runs(index, owner[1]) for index, owner in owners)
 
-    def holder(self) -> Holder | None:
-        return _holder(bytes(self._bytes[:HEADER_BYTES]))
+    # -- the end --------------------------------------------------------------------------------------
 
-    # -- the end --------------------------------------------------------------------------------
-
-    def end_if_idle(self) -> bool:
-        """Let go of the lock, unless a send may still be running. What the marks say stays readable."""
-        if self.is_running():
-            return False
-        self.over = True
+    def end(self) -> None:
+        """Let go of the lock. The file stays if an open effect may refer to it."""
+        self._over = True
+        with self._mutex:
+            if not self._owners and not self._had_unmarked and self.lost() is None:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)  # noqa: PTH108
         os.close(self._lock_fd)
-        return True
 
     def disown(self) -> None:
         """In a forked child: close its copy of the descriptor. The lock stays the parent's."""
@@ -188,7 +181,10 @@ class Session:
 
 
 class Slot:
-    """This process's hold on one send. See ``protocol.SendSlot``."""
+    """This process's hold on one send; see ``protocol.SendSlot``.
+
+    The send is taken to be over when nobody holds this object any more.
+    """
 
     __slots__ = ("__weakref__", "_closed", "_index", "_mark", "_session")
 
@@ -207,131 +203,56 @@ class Slot:
         return self._mark
 
     def check(self) -> str | None:
-        if self._closed:
-            return "its effect is closed"
-        return self._session.lost()
+        return "its effect is closed" if self._closed else self._session.lost()
 
     def hand_over(self) -> None:
-        self._store(_HANDED_OVER)
+        self._store(marks.HANDED_OVER)
 
     def written(self) -> None:
-        self._store(_WRITTEN)
+        self._store(marks.WRITTEN)
 
     def give_up(self) -> None:
-        self._store(_GAVE_UP)
+        self._store(marks.GAVE_UP)
 
     def close(self) -> None:
-        if self._closed or self._session.over or os.getpid() != self._session.pid:
+        if self._closed or os.getpid() != self._session.pid:
             return
         self._closed = True
         if self._index is not None:
             self._session.release(self._index)
 
     def _store(self, word: int) -> None:
-        if self._closed or os.getpid() != self._session.pid:
-            raise JournalError("this send is over, or belongs to another process")
+        if self._closed:
+            raise JournalError("this send is over: its effect is closed")
+        if os.getpid() != self._session.pid:
+            raise JournalError("this send belongs to the process that forked; the child must make the call itself")
         if self._index is not None:
             self._session.store(self._index, word)
 
-
-def sight_other(directory: Path, send: Send, boot: str) -> tuple[Sighting, Holder | None]:
-    """Look at a send of another process. Its lock decides; a pid proves nothing."""
-    if not _NAME.fullmatch(send.session):
-        return Sighting(Sender.LOST), None
-    other_boot = send.dispatched.boot != boot
-    try:
-        fd = os.open(directory / send.session, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return Sighting(Sender.DEAD if other_boot else Sender.LOST), None
-    except OSError as error:
-        raise JournalError(f"{directory / send.session}: the session cannot be read ({error.strerror})") from error
-    try:
-        status = os.fstat(fd)
-        content = memoryview(os.pread(fd, FILE_BYTES, 0))
-        free = _try_shared(fd)
-        if free:
-            content = memoryview(os.pread(fd, FILE_BYTES, 0))
-    finally:
-        os.close(fd)
-    holder = _holder(bytes(content[:HEADER_BYTES]))
-    sender = Sender.DEAD if free else Sender.LIVE
-    if free and other_boot:
-        return Sighting(Sender.DEAD), holder
-    index = _slot_of(send, send.session, (status.st_dev, status.st_ino), boot)
-    if index is None or len(content) != FILE_BYTES:
-        return Sighting(sender), holder
-    words = content[HEADER_BYTES:].cast("Q")
-    if not free and words[index * _WORDS + _GAVE_UP]:
-        sender = Sender.RETURNED
-    return _read_slot(words, index, sender, boot), holder
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            if not self._closed:
+                self.give_up()
 
 
-def _try_shared(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _read_slot(words: memoryview, index: int, sender: Sender, boot: str) -> Sighting:
-    handed_over = words[index * _WORDS + _HANDED_OVER]
-    written_ms = words[index * _WORDS + _WRITTEN]
-    written = Instant(boot, written_ms, 0) if written_ms else None
-    return Sighting(sender, Mark.YES if handed_over else Mark.NO, written)
-
-
-def _slot_of(send: Send, name: str, identity: tuple[int, int], boot: str) -> int | None:
-    """The number of the send's slot, if its mark can be believed."""
-    mark = send.mark
-    if mark is None:
-        return None
-    device, inode = identity
-    believed = (
-        mark.get("file") == name
-        and mark.get("boot") == boot
-        and mark.get("device") == str(device)
-        and mark.get("inode") == str(inode)
-    )
-    index = mark.get("slot")
-    return index if believed and type(index) is int and 0 <= index < SLOTS else None
-
-
-def _fill_and_lock(fd: int, path: Path, name: str, clock: Clock) -> bool:
-    """Preallocate, say who holds it, and lock it. False if the file is not at its path any more."""
-    os.posix_fallocate(fd, 0, FILE_BYTES)
-    now = clock.now()
-    header = {
-        "nonce": name,
-        "boot": now.boot,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "started_ms": now.wall_ms,
-    }
-    os.pwrite(fd, json.dumps(header).encode()[:HEADER_BYTES], 0)
+def _lock(fd: int, path: Path) -> bool:
+    """Lock a new session's file. False if somebody was faster, or the file is not at its path any more."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        status = path.stat()
+        there = path.stat()
     except (BlockingIOError, FileNotFoundError):
         return False
     own = os.fstat(fd)
-    return (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
+    return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
 
 
-def _map(path: Path, lock_fd: int) -> mmap.mmap:
-    """Map the file by a descriptor of its own: a mapping keeps a duplicate, and a child's must not hold the lock."""
+def _map(path: Path, identity: tuple[int, int]) -> mmap.mmap:
+    """Map the file by a descriptor of its own: a mapping keeps one, and in a forked child it must not hold the lock."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        if os.fstat(fd).st_ino != os.fstat(lock_fd).st_ino:
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) != identity:
             raise JournalError(f"{path}: this session's file has been replaced")
-        return mmap.mmap(fd, FILE_BYTES)
+        return mmap.mmap(fd, marks.FILE_BYTES)
     finally:
         os.close(fd)
-
-
-def _holder(header: bytes) -> Holder | None:
-    try:
-        found = json.loads(header.rstrip(b"\0"))
-        return Holder(str(found["nonce"]), str(found["host"]), int(found["pid"]), int(found["started_ms"]))
-    except (ValueError, KeyError, TypeError):
-        return None

@@ -1,15 +1,14 @@
-"""What one append does to the tables of a SQLite journal."""
+"""What appends do to the tables of a SQLite journal."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from ..core import canonical
-from ..core.entries import Entry, Kind
+from ..core.entries import Kind
 from ..core.states import CLOSED_PHASES, TRANSITIONS, IllegalTransition, Phase
 from ..errors import JournalError
 from .protocol import Conflict, OverBudget, Write
@@ -20,21 +19,47 @@ SEQ_BITS = 20
 MAX_SEQ = (1 << SEQ_BITS) - 1
 BLOCK = 256
 """Positions in one block; see ``open_effects`` in the schema."""
-MAX_ROWS = 8
-"""Most entries that one statement adds."""
+_MAX_HEADS = 10_000
 
-_AFTER = {(before.value, kind): after.value for (before, kind), after in TRANSITIONS.items()}
-_FREEING = frozenset({Kind.REFUSED, Kind.RELEASED, Kind.RESOLVED})
+_AFTER = {(before.value, kind.value): after.value for (before, kind), after in TRANSITIONS.items()}
+_NEW = Phase.NEW.value
+_DISPATCHED = Kind.DISPATCHED.value
+_FREEING = frozenset({Kind.REFUSED.value, Kind.RELEASED.value, Kind.RESOLVED.value})
 CLOSED = frozenset(phase.value for phase in CLOSED_PHASES)
 
-_ADD_FIRST = [QUERIES["add_first"] + ", (?, ?, ?, ?, ?, NULL, NULL, NULL, NULL)" * more for more in range(MAX_ROWS)]
-_ADD_MORE = [QUERIES["add_more"] + ", (?, ?, ?, ?, ?)" * more for more in range(MAX_ROWS)]
-
-Figures = tuple[int, "int | None"]
-"""How much of a budget is used, and its smallest limit."""
+_CHUNKS = (32, 16, 8, 4, 3, 2, 1)
+"""How many rows one statement handles; few enough sizes for all of them to stay prepared."""
 
 
-@dataclass(slots=True)
+def _chunked(query: str, row: str) -> dict[int, str]:
+    return {size: query.replace(row, ", ".join([row] * size)) for size in _CHUNKS}
+
+
+_ADD = _chunked(QUERIES["add_entries"], "(?, ?, ?, ?, ?, ?, ?, ?, ?)")
+_SET_BUDGETS = _chunked(QUERIES["set_budgets"], "(?, ?, ?)")
+_RESERVE = QUERIES["reserve"]
+_HEADS = QUERIES["heads"]
+_HEADS_AT_ONCE = _HEADS.count("?")
+
+
+class Position(NamedTuple):
+    """Where an effect stands: its position, the number of its last entry, its phase."""
+
+    position: int
+    seq: int
+    phase: str
+
+
+_NOWHERE = Position(0, 0, _NEW)
+
+
+class Figures(NamedTuple):
+    """How much of a budget is used, and its smallest limit ever recorded."""
+
+    used: int
+    smallest: int | None
+
+
 class Plan:
     """One effect's part of an append, with everything prepared that needs no lock.
 
@@ -46,48 +71,74 @@ class Plan:
         phases: the phase after each entry, once the phase before them is known.
     """
 
-    effect_id: str
-    expected_seq: int
-    rows: list[tuple[int, str, int, str]]
-    entries: tuple[Entry, ...]
-    touches_budgets: bool = False
-    reserves: dict[str, tuple[int, int]] | None = None
-    position: int = 0
-    phases: list[str] = field(default_factory=list)
+    __slots__ = ("effect_id", "entries", "expected_seq", "phases", "position", "reserves", "rows", "touches_budgets")
 
+    def __init__(self, write: Write) -> None:
+        """Check one write on its own and encode its bodies.
 
-def prepare(write: Write) -> Plan:
-    """Check one write on its own and encode its bodies.
+        Raises:
+            ValueError: its entries are not consecutive entries of its effect.
+        """
+        self.effect_id = effect_id = write.effect_id
+        self.expected_seq = seq = write.expected_seq
+        self.entries = write.entries
+        self.touches_budgets = False
+        self.reserves: dict[str, tuple[int, int]] | None = None
+        self.position = 0
+        self.phases: list[str] = []
+        self.rows: list[tuple[int, str, int, str]] = []
+        budgets = None
+        frees = False
+        for entry in write.entries:
+            seq += 1
+            if entry.seq != seq or entry.effect_id != effect_id:
+                raise ValueError(f"entry {entry.seq} of {entry.effect_id} is not entry {seq} of {effect_id}")
+            kind: str = entry.kind._value_  # what `.value` returns, without its detour
+            body = entry.body
+            if kind == _DISPATCHED:
+                frees = frees or budgets is not None  # more than one: needs a closer look
+                budgets = body.get("budgets") or budgets
+            elif kind in _FREEING:
+                frees = True
+            self.rows.append((seq, kind, entry.at_ms, canonical.encode(body)))
+        if seq == write.expected_seq or seq > MAX_SEQ:
+            raise ValueError(f"effect {effect_id}: no entries, or more than {MAX_SEQ}")
+        if budgets or frees:
+            self.touches_budgets = True
+            if budgets and not frees and write.expected_seq == 0:
+                self.reserves = _by_name(budgets)
 
-    Raises:
-        ValueError: its entries are not consecutive entries of its effect.
-    """
-    rows = []
-    reserving: list[dict[str, Any]] = []
-    dispatches = frees = 0
-    seq = write.expected_seq
-    effect_id = write.effect_id
-    for entry in write.entries:
-        seq += 1
-        kind = entry.kind
-        if entry.seq != seq or entry.effect_id != effect_id:
-            raise ValueError(f"entry {entry.seq} of {entry.effect_id} does not follow entry {seq - 1} of {effect_id}")
-        if kind in _FREEING:
-            frees += 1
-        elif kind is Kind.DISPATCHED and (budgets := entry.body.get("budgets")):
-            dispatches += 1
-            reserving = budgets
-        rows.append((seq, kind.value, entry.at_ms, canonical.encode(entry.body)))
-    if not rows or seq > MAX_SEQ:
-        raise ValueError(f"effect {effect_id}: no entries, or more than {MAX_SEQ}")
-    plan = Plan(effect_id, write.expected_seq, rows, write.entries, bool(dispatches or frees))
-    if write.expected_seq == 0 and dispatches == 1 and not frees:
-        plan.reserves = _by_name(reserving)
-    return plan
+    def find_phases(self, phase: str) -> bool:
+        """Find the phase after each entry; False, with those up to there, if one must not follow."""
+        self.phases = phases = []
+        for row in self.rows:
+            after = _AFTER.get((phase, row[1]))
+            if after is None:
+                return False
+            phases.append(after)
+            phase = after
+        return True
+
+    def after(self) -> Position:
+        """Where the effect stands after these entries."""
+        return Position(self.position, self.rows[-1][0], self.phases[-1])
+
+    def values(self) -> list[Any]:
+        """The columns of its entries, one row after the other."""
+        base = self.position << SEQ_BITS
+        values: list[Any] = []
+        for (seq, kind, at_ms, body), phase in zip(self.rows, self.phases, strict=True):
+            values += (base + seq, kind, at_ms, phase, body)
+            if seq == 1:
+                first = self.entries[0].body
+                values += (self.effect_id, first["effect"], first["key"], first["decision"])
+            else:
+                values += (None, None, None, None)
+        return values
 
 
 def _by_name(reserving: list[dict[str, Any]]) -> dict[str, tuple[int, int]] | None:
-    """Add up the amounts by budget; None if that needs a closer look."""
+    """Amount and limit by budget; None if that needs a closer look."""
     amounts: dict[str, tuple[int, int]] = {}
     for item in reserving:
         name, amount, limit = item["budget"], item["amount"], item.get("limit")
@@ -97,64 +148,59 @@ def _by_name(reserving: list[dict[str, Any]]) -> dict[str, tuple[int, int]] | No
     return amounts
 
 
-class Head:
-    """Where the journal stood when this process last wrote to it: a guess that saves looking.
+class Guess:
+    """Where the journal stood when this process last wrote to it, which saves looking.
 
     Whatever is written on its word is refused by the database if it is out of date.
     """
 
     def __init__(self) -> None:
         self.last_position: int | None = None
-        self._effects: dict[str, tuple[int, int, str]] = {}
+        self.effects: dict[str, Position] = {}
 
     def forget(self) -> None:
         self.last_position = None
-        self._effects.clear()
-
-    def effect(self, effect_id: str) -> tuple[int, int, str] | None:
-        """Position, last number and phase of an effect that this process wrote to."""
-        return self._effects.get(effect_id)
+        self.effects.clear()
 
     def note(self, plan: Plan) -> None:
         """Take note of what has just been committed."""
-        phase = plan.phases[-1]
-        if phase in CLOSED:
-            self._effects.pop(plan.effect_id, None)
-        else:
-            if len(self._effects) >= 10_000:
-                self._effects.clear()
-            self._effects[plan.effect_id] = (plan.position, plan.rows[-1][0], phase)
+        if plan.phases[-1] not in CLOSED:
+            if len(self.effects) >= _MAX_HEADS:
+                self.effects.clear()
+            self.effects[plan.effect_id] = plan.after()
+        elif plan.expected_seq:
+            self.effects.pop(plan.effect_id, None)
         if self.last_position is not None and plan.position > self.last_position:
             self.last_position = plan.position
 
 
-def append_at_once(cursor: sqlite3.Cursor, plan: Plan, head: Head) -> bool:
+def append_at_once(cursor: sqlite3.Cursor, plan: Plan, guess: Guess) -> bool:
     """Append to one effect without looking first, in one transaction.
 
-    Returns False if that did not do; then nothing was written, and why is for ``append_carefully`` to find out.
+    Returns False if that did not do; then nothing was written, and a ``Batch`` finds out why.
     """
     if plan.expected_seq == 0:
-        if head.last_position is None or (plan.touches_budgets and plan.reserves is None):
+        if guess.last_position is None or (plan.touches_budgets and plan.reserves is None):
             return False
-        position, phase = head.last_position + 1, "new"
-        if position % BLOCK == 0:
+        here = Position(guess.last_position + 1, 0, _NEW)
+        if here.position % BLOCK == 0:
             return False
     else:
-        known = head.effect(plan.effect_id)
-        if known is None or known[1] != plan.expected_seq or plan.touches_budgets:
+        here = guess.effects.get(plan.effect_id, _NOWHERE)
+        if here.seq != plan.expected_seq or plan.touches_budgets:
             return False
-        position, _, phase = known
-    if len(plan.rows) > MAX_ROWS or not _find_phases(plan, phase):
+    statement = _ADD.get(len(plan.rows))
+    if statement is None or not plan.find_phases(here.phase):
         return False
-    plan.position = position
+    plan.position = here.position
     try:
         if not plan.reserves:
-            _insert(cursor, plan)
+            cursor.execute(statement, plan.values())
             return True
         cursor.execute("BEGIN IMMEDIATE")
-        _insert(cursor, plan)
+        cursor.execute(statement, plan.values())
         for name, (amount, limit) in plan.reserves.items():
-            cursor.execute(QUERIES["reserve"], (name, amount, limit))
+            cursor.execute(_RESERVE, (name, amount, limit))
             if cursor.rowcount != 1:
                 cursor.execute("ROLLBACK")
                 return False
@@ -164,85 +210,108 @@ def append_at_once(cursor: sqlite3.Cursor, plan: Plan, head: Head) -> bool:
         return False
 
 
-def append_carefully(cursor: sqlite3.Cursor, plans: Sequence[Plan]) -> None:
-    """Carry out one append in a transaction that is open already. Everything is checked before anything is written.
+class Batch:
+    """Appends that share one transaction. All are checked in memory, and only then is anything written.
 
-    Raises:
-        Conflict: an effect has a newer entry.
-        OverBudget: a reservation does not fit.
-        IllegalTransition: an entry must not follow.
-        JournalError: a budget is reserved twice by one effect.
+    Args:
+        cursor: in a transaction that has the write lock.
+        plans: all that will be added, to read what is needed in few queries.
     """
-    budgets: dict[str, Figures] = {}
-    before: list[str] = []
-    for plan in plans:
-        before.append(_check(cursor, plan))
-        if plan.touches_budgets:
-            _reckon(cursor, plan, budgets)
-    for plan, phase in zip(plans, before, strict=True):
-        if plan.expected_seq == 0:
-            plan.position = last_position(cursor) + 1
-            if plan.position % BLOCK == 0:
-                cursor.execute(QUERIES["list_block"], (plan.position // BLOCK - 1,))
-        _insert(cursor, plan)
-        if phase in CLOSED and plan.phases[-1] not in CLOSED:
-            cursor.execute(QUERIES["list_again"], (plan.position,))
-    for name, (used, smallest) in budgets.items():
-        cursor.execute(QUERIES["set_budget"], (name, used, smallest))
 
+    def __init__(self, cursor: sqlite3.Cursor, plans: Iterable[Plan]) -> None:
+        self._cursor = cursor
+        self.last_position = (cursor.execute(QUERIES["last_id"]).fetchall()[0][0] or 0) >> SEQ_BITS
+        self._full_blocks: list[int] = []
+        self._reopened: list[int] = []
+        self._values: list[Any] = []
+        self._figures: dict[str, Figures] = {}
+        self._changed: set[str] = set()
+        self._effects: dict[str, Position] = {}
+        ids = list({plan.effect_id for plan in plans})
+        for start in range(0, len(ids), _HEADS_AT_ONCE):
+            some = ids[start : start + _HEADS_AT_ONCE]
+            padded = some + [None] * (_HEADS_AT_ONCE - len(some))
+            for effect_id, last, phase in cursor.execute(_HEADS, padded).fetchall():
+                self._effects[effect_id] = Position(last >> SEQ_BITS, last & MAX_SEQ, phase)
 
-def last_position(cursor: sqlite3.Cursor) -> int:
-    """Return the position of the last effect, 0 if there is none."""
-    last = cursor.execute(QUERIES["last_id"]).fetchall()[0][0]
-    return (last or 0) >> SEQ_BITS
+    def add(self, plans: Sequence[Plan]) -> None:
+        """Add one append, all of it or nothing.
 
+        Raises:
+            Conflict: an effect has a newer entry.
+            OverBudget: a reservation does not fit.
+            IllegalTransition: an entry must not follow.
+            JournalError: an effect reserves its budgets twice.
+        """
+        last = self.last_position
+        figures: dict[str, Figures] = {}
+        for plan in plans:
+            here = self._effects.get(plan.effect_id, _NOWHERE)
+            if here.seq != plan.expected_seq:
+                raise Conflict(f"effect {plan.effect_id} is at entry {here.seq}, not {plan.expected_seq}")
+            if not plan.find_phases(here.phase):
+                before = plan.phases[-1] if plan.phases else here.phase
+                raise IllegalTransition(Phase(before), plan.entries[len(plan.phases)].kind, "not in the table")
+            if plan.touches_budgets:
+                self._reckon(plan, figures)
+            if plan.expected_seq == 0:
+                last += 1
+            plan.position = here.position or last
+        for plan in plans:
+            if plan.expected_seq == 0 and plan.position % BLOCK == 0:
+                self._full_blocks.append(plan.position // BLOCK - 1)
+            if self._effects.get(plan.effect_id, _NOWHERE).phase in CLOSED and plan.phases[-1] not in CLOSED:
+                self._reopened.append(plan.position)
+            self._effects[plan.effect_id] = plan.after()
+            self._values += plan.values()
+        self._figures.update(figures)
+        self._changed.update(figures)
+        self.last_position = last
 
-def _check(cursor: sqlite3.Cursor, plan: Plan) -> str:
-    """Compare the effect's last entry with what the writer saw; return its phase, and find those after."""
-    rows = cursor.execute(QUERIES["head"], (plan.effect_id,)).fetchall()
-    last, phase = rows[0] if rows else (0, "new")
-    plan.position = last >> SEQ_BITS
-    if last & MAX_SEQ != plan.expected_seq:
-        raise Conflict(f"effect {plan.effect_id} is at entry {last & MAX_SEQ}, not {plan.expected_seq}")
-    if not _find_phases(plan, phase):
-        wrong = len(plan.phases)
-        before = Phase(plan.phases[-1] if plan.phases else phase)
-        raise IllegalTransition(before, plan.entries[wrong].kind, "not in the transition table")
-    return str(phase)
+    def write(self) -> None:
+        """Write what was added."""
+        _execute_chunked(self._cursor, _ADD, self._values, 9)
+        figures = [value for name in self._changed for value in (name, *self._figures[name])]
+        _execute_chunked(self._cursor, _SET_BUDGETS, figures, 3)
+        for block in self._full_blocks:
+            self._cursor.execute(QUERIES["list_block"], (block,))
+        for position in self._reopened:
+            self._cursor.execute(QUERIES["list_again"], (position,))
 
+    def _reckon(self, plan: Plan, figures: dict[str, Figures]) -> None:
+        """Put into ``figures`` what the entries reserve and free. Two of one budget add up."""
+        held: list[dict[str, Any]] = []
+        if plan.expected_seq:
+            for _, kind, _, body in self._cursor.execute(QUERIES["entries"], (plan.effect_id,)).fetchall():
+                held = holds_after(held, Kind(kind), json.loads(body))
+        for entry in plan.entries:
+            before, held = held, holds_after(held, entry.kind, entry.body)
+            if held is before:
+                continue
+            if before and held:
+                raise JournalError(f"effect {plan.effect_id} holds its budgets already; name them once")
+            for item in before:
+                now = self._budget(item["budget"], figures)
+                figures[item["budget"]] = Figures(now.used - item["amount"], now.smallest)
+            for item in held:
+                name, amount = item["budget"], item["amount"]
+                now = self._budget(name, figures)
+                limits = [limit for limit in (now.smallest, item.get("limit")) if limit is not None]
+                limit = min(limits, default=None)
+                if limit is not None and now.used + amount > limit:
+                    raise OverBudget(name, amount, now.used, limit)
+                figures[name] = Figures(now.used + amount, limit)
 
-def _find_phases(plan: Plan, phase: str) -> bool:
-    """Find the phase after each entry; False, with those up to there, if one must not follow."""
-    plan.phases = phases = []
-    for entry in plan.entries:
-        after = _AFTER.get((phase, entry.kind))
-        if after is None:
-            return False
-        phases.append(after)
-        phase = after
-    return True
-
-
-def _insert(cursor: sqlite3.Cursor, plan: Plan) -> None:
-    base = plan.position << SEQ_BITS
-    phases = plan.phases
-    for start in range(0, len(plan.rows), MAX_ROWS):
-        rows = plan.rows[start : start + MAX_ROWS]
-        values: list[Any] = []
-        for index, (seq, kind, at_ms, body) in enumerate(rows, start):
-            values += (base + seq, kind, at_ms, phases[index], body)
-            if seq == 1:
-                first = plan.entries[0].body
-                values += (plan.effect_id, first["effect"], first["key"], first["decision"])
-        statements = _ADD_FIRST if rows[0][0] == 1 else _ADD_MORE
-        cursor.execute(statements[len(rows) - 1], values)
-
-
-# -- budgets -----------------------------------------------------------------------------------------
+    def _budget(self, name: str, figures: dict[str, Figures]) -> Figures:
+        found = figures.get(name) or self._figures.get(name)
+        if found is None:
+            rows = self._cursor.execute(QUERIES["budget"], (name,)).fetchall()
+            found = self._figures[name] = Figures(*rows[0]) if rows else Figures(0, None)
+        return found
 
 
 def holds_after(held: list[dict[str, Any]], kind: Kind, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the budgets that an effect holds after an entry. ``held`` itself if nothing changes."""
+    """Return the budgets that an effect holds after an entry; ``held`` itself if nothing changes."""
     if kind is Kind.DISPATCHED:
         return body.get("budgets") or held
     if kind in (Kind.REFUSED, Kind.RELEASED) or (kind is Kind.RESOLVED and not body["landed"]):
@@ -250,32 +319,9 @@ def holds_after(held: list[dict[str, Any]], kind: Kind, body: dict[str, Any]) ->
     return held
 
 
-def _reckon(cursor: sqlite3.Cursor, plan: Plan, budgets: dict[str, Figures]) -> None:
-    """Add to ``budgets`` what the entries reserve, and take off what they free. Two of one name add up."""
-    held: list[dict[str, Any]] = []
-    if plan.expected_seq:
-        for _, kind, _, body in cursor.execute(QUERIES["entries"], (plan.effect_id,)).fetchall():
-            held = holds_after(held, Kind(kind), json.loads(body))
-    for entry in plan.entries:
-        before, held = held, holds_after(held, entry.kind, entry.body)
-        if held is before:
-            continue
-        if before and held:
-            raise JournalError(f"effect {plan.effect_id} holds its budgets already; a resend must not name them again")
-        for item in before:
-            used, smallest = _figures(cursor, item["budget"], budgets)
-            budgets[item["budget"]] = (used - item["amount"], smallest)
-        for item in held:
-            used, smallest = _figures(cursor, item["budget"], budgets)
-            limits = [limit for limit in (smallest, item.get("limit")) if limit is not None]
-            limit = min(limits, default=None)
-            if limit is not None and used + item["amount"] > limit:
-                raise OverBudget(item["budget"], item["amount"], used, limit)
-            budgets[item["budget"]] = (used + item["amount"], limit)
-
-
-def _figures(cursor: sqlite3.Cursor, name: str, budgets: dict[str, Figures]) -> Figures:
-    if name not in budgets:
-        rows = cursor.execute(QUERIES["budget"], (name,)).fetchall()
-        budgets[name] = (rows[0][0], rows[0][1]) if rows else (0, None)
-    return budgets[name]
+def _execute_chunked(cursor: sqlite3.Cursor, statements: dict[int, str], values: list[Any], columns: int) -> None:
+    start, rows = 0, len(values) // columns
+    for size in _CHUNKS:
+        while rows - start >= size:
+            cursor.execute(statements[size], values[start * columns : (start + size) * columns])
+            start += size

@@ -1,20 +1,14 @@
--- begin: take the write lock now, so that nothing that was read can change before the commit.
-BEGIN IMMEDIATE;
-
--- head: the last entry of an effect, for the compare-and-set.
-SELECT last.id, last.phase
-FROM entries AS first JOIN entries AS last ON last.id BETWEEN first.id AND first.id | 1048575
-WHERE first.effect_id = ? ORDER BY last.id DESC LIMIT 1;
+-- heads: the last entries of some effects, for the compare-and-set.
+SELECT first.effect_id, last.id, last.phase FROM entries AS first JOIN entries AS last
+    ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE first.effect_id IN (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- last_id: the last entry of the last effect.
 SELECT max(id) FROM entries;
 
--- add_first: the first entry of a new effect.
+-- add_entries: entries; those that are not an effect's first leave the last four columns empty.
 INSERT OR ROLLBACK INTO entries (id, kind, at_ms, phase, body, effect_id, name, request_key, decision)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- add_more: a further entry.
-INSERT OR ROLLBACK INTO entries (id, kind, at_ms, phase, body) VALUES (?, ?, ?, ?, ?);
 
 -- list_block: put the effects of a full block that are still open on the list.
 INSERT OR IGNORE INTO open_effects (position)
@@ -56,10 +50,18 @@ CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BE
 WHERE last.phase IN ('proposed', 'authorized', 'dispatched', 'ambiguous')
 ORDER BY candidate.id LIMIT ?2;
 
+-- open_sends: the sends of effects on the list, and all sends of the last block, up to a limit.
+SELECT send.body FROM open_effects CROSS JOIN entries AS send
+    ON send.id BETWEEN open_effects.position << 20 AND open_effects.position << 20 | 1048575
+WHERE send.kind = 'dispatched'
+UNION ALL
+SELECT body FROM entries WHERE id > (SELECT max(id) FROM entries) >> 28 << 28 AND kind = 'dispatched'
+LIMIT ?;
+
 -- budget: how much of a budget is taken.
 SELECT used, smallest FROM budgets WHERE name = ?;
 
--- set_budget: the new figures of a budget.
+-- set_budgets: the new figures of budgets.
 INSERT INTO budgets (name, used, smallest) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET used = excluded.used, smallest = excluded.smallest;
 
