@@ -22,8 +22,8 @@ NETWORK = frozenset(
 
 LOCAL_FUSE = frozenset(
     {
-        "fuseblk", "fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs", "fuse.cryfs", "fuse.bindfs", "fuse.fuse-
-        overlayfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.zfs", "fuse.securefs"
+        "fuseblk", "fuse.mergerfs", "fuse.gocryptfs", "fuse.encfs", "fuse.cryfs", "fuse.bindfs",
+        "fuse.fuse-overlayfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.zfs", "fuse.securefs"
     }
 )
 """Filesystems in user space that are known to be local. All others are refused: most are network storage."""
