@@ -246,6 +246,14 @@ class ControlPlane(unittest.TestCase):
         self.assertEqual((self.notes(), self.control.requests(), self.control.rules()), ([], [], []))
         self.assertLess(abs(self.control.clock()["offset_s"]), 1)
 
+    def test_reset_forgets_a_request_that_is_still_being_delayed(self) -> None:
+        self.control.latency(0.2, "POST")
+        with contextlib.closing(send_and_leave(self.url, "/notes", "slow")) as client:
+            self.control.received(1, "POST")
+            self.control.reset()
+            self.assertRaises(http.client.RemoteDisconnected, client.getresponse)
+        self.assertEqual(self.notes(), [])
+
     def test_actions_are_named_and_called(self) -> None:
         self.assertEqual(list(self.control.actions()), ["add"])
         self.control.action("add", note="by a person")

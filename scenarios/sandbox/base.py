@@ -136,6 +136,7 @@ class Sandbox:
         self.log = RequestLog(service.kept_headers)
         self.rules = Rules()
         self.held: dict[int, Incoming] = {}
+        self._resets = 0
         self._cut = cut
         self._inner = service.app()
         self._control = control_app(self)
@@ -167,8 +168,11 @@ class Sandbox:
 
     async def _process(self, incoming: Incoming, latency_s: float) -> Reply | None:
         """Carry the request out as its rule says; the reply, or None to cut the connection."""
+        resets = self._resets
         if latency_s:
             await asyncio.sleep(latency_s)
+        if resets != self._resets:
+            return None  # it belongs to what was forgotten
         rule = incoming.rule
         if rule is None:
             return await self._apply(incoming)
@@ -248,6 +252,7 @@ class Sandbox:
 
     def reset(self) -> None:
         """Everything as at the start: no state, no rules, no records, the clock at real time."""
+        self._resets += 1
         self.drop_held()
         self.rules.remove()
         self.log.clear()
