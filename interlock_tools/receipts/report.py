@@ -234,6 +234,8 @@ class Report:
         if self.subject is not None:
             subject = self.subject
             lines.append(f"Effect {subject.effect_id}: {subject.name}, request {subject.request_key}.")
+        if self.failed:
+            lines.append(f"Failed: {', '.join(name.replace('_', ' ') for name in self.failed)}.")
         if LADDER.index(_rung(self.word)) < LADDER.index(self.required):
             lines.append(f"The policy asks for {self.required.value}.")
         for title, group in (("Claims", self.claims), ("Checks", self.checks)):

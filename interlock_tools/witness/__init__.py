@@ -1,0 +1,19 @@
+"""Witnesses: second parties that remember a log's last head, so that it cannot be rewritten unseen.
+
+* ``client``: asks any C2SP ``tlog-witness`` for a cosignature
+* ``book``: what a witness remembers, and its rule: one history per log
+* ``server``: a small witness to run elsewhere, one SQLite file
+* ``wire``: the bytes between them
+"""
+
+from .client import WitnessClient
+from .errors import WitnessAhead, WitnessDisagrees, WitnessError, WitnessRefused, WitnessUnreachable
+
+__all__ = [
+    "WitnessAhead",
+    "WitnessClient",
+    "WitnessDisagrees",
+    "WitnessError",
+    "WitnessRefused",
+    "WitnessUnreachable",
+]
