@@ -64,6 +64,7 @@ INSERT INTO transitions (before, kind, after) VALUES
     ('refused', 'refused', 'refused'),
     ('refused', 'replaced', 'replaced'),
     ('refused', 'late', 'refused'),
+    ('refused', 'resolved', 'resolved'),
     ('resolved', 'replaced', 'replaced'),
     ('resolved', 'settled', 'resolved'),
     ('resolved', 'released', 'resolved'),
