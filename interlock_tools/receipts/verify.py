@@ -319,6 +319,8 @@ def _history(opened: Opened) -> _Answered:
         if roots.setdefault(point.size, point.root) != point.root:
             return Answer.NO, f"Two checkpoints of {point.size} records have different roots: two histories."
     known = {(item.old, item.new): item.hashes for item in opened.consistency}
+    if len(known) != len(opened.consistency):
+        return Answer.NO, "Two consistency proofs are given for the same two sizes."
     sizes = sorted(roots)
     for old, new in pairwise(sizes):
         hashes = known.pop((old, new), None)
