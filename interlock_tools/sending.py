@@ -187,7 +187,7 @@ class Sender(Recorder):
             except JournalError as error:
                 failure = error
                 continue
-            if after.seq == state.seq + len(bodies) and _same_end(after, number, end):
+            if failure is not None and after.seq == state.seq + len(bodies) and _same_end(after, number, end):
                 return after  # the commit whose answer was lost had come through
             state = after
         raise NotRecorded(self.effect_id, describe(failure) if failure else "lost too many races")
