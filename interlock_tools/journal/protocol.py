@@ -89,25 +89,32 @@ class SendSlot(Protocol):
     @property
     def session(self) -> str:
         """Name of this process's session, for the DISPATCHED entry."""
+        ...
 
     @property
     def mark(self) -> dict[str, Any] | None:
         """Where the mark is, for the DISPATCHED entry; None if this send cannot be marked ("maybe")."""
+        ...
 
     def check(self) -> str | None:
         """Return why this sender must not send any more (its session is over or lost), or None."""
+        ...
 
     def hand_over(self) -> None:
         """Store the mark: bytes may be on the wire from now on. When it returns, the mark survives SIGKILL."""
+        ...
 
     def written(self) -> None:
         """Store that every byte has been handed to the kernel, and when."""
+        ...
 
     def give_up(self) -> None:
         """Say that the send is over though its end could not be recorded; anyone may recover it."""
+        ...
 
     def close(self) -> None:
         """Say that the effect is closed: the slot may serve another effect."""
+        ...
 
 
 class Journal(Protocol):
@@ -133,15 +140,19 @@ class Journal(Protocol):
             JournalError: the journal failed; nothing was written.
             CommitUnknown: a JournalError after which nobody can tell; read back.
         """
+        ...
 
     def entries(self, effect_id: str) -> list[Entry]:
         """Return the effect's entries in order; empty if there is no such effect."""
+        ...
 
     def effect(self, effect_id: str) -> EffectRow | None:
         """Return the index row of one effect."""
+        ...
 
     def latest_decision(self, name: str, request_key: str) -> EffectRow | None:
         """Return the row of the request's latest decision."""
+        ...
 
     def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         """Return effects that are not closed, oldest first, with ``position`` greater than ``after``.
@@ -149,15 +160,19 @@ class Journal(Protocol):
         Open are the phases proposed, authorized, dispatched and ambiguous. The
         cost does not depend on how many closed effects there are.
         """
+        ...
 
     def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         """Return all effects, oldest first, with ``position`` greater than ``after``."""
+        ...
 
     def budget(self, name: str) -> BudgetUse:
         """Return how much of a budget is taken now."""
+        ...
 
     def new_slot(self, effect_id: str) -> SendSlot:
         """Reserve a slot for a send of this effect, opening this process's session on first use."""
+        ...
 
     def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
         """Look at the sender of a running send: is it alive, and is the send marked?
@@ -165,9 +180,12 @@ class Journal(Protocol):
         A dead sender's session is held (its lock, shared) while its marks are
         read, so that what is seen can no longer change.
         """
+        ...
 
     def now(self) -> Instant:
         """Read the clocks."""
+        ...
 
     def close(self) -> None:
         """Close connections and end this process's session, unless a send of it is running."""
+        ...
