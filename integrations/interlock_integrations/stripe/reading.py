@@ -1,0 +1,76 @@
+"""What the tools of this package share when they read Stripe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from interlock_tools import DefinitionError
+
+EFFECT_ID = "interlock_effect_id"
+"""Name of the metadata entry that holds the effect's id on everything that a gated tool makes."""
+
+PAGE = 100
+"""Largest page that Stripe gives (API reference, "Pagination")."""
+
+MAX_OBJECTS = 10_000
+"""Bound on one listing. Past it nothing can be said, and the reading fails."""
+
+
+def every(listing: Callable[..., Any], **filters: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a listing, every page, newest first, as plain dicts.
+
+    Raises:
+        RuntimeError: there are more than ``MAX_OBJECTS``, or the answer is no list.
+        stripe.StripeError: a page cannot be read.
+    """
+    page = listing({**filters, "limit": PAGE})
+    if getattr(page, "object", None) != "list":
+        raise RuntimeError("Stripe's answer is not a list, so it does not say that something is absent")
+    for count, item in enumerate(page.auto_paging_iter()):
+        if count >= MAX_OBJECTS:
+            raise RuntimeError(f"more than {MAX_OBJECTS} objects; what is not among them may still be there")
+        yield item.to_dict()
+
+
+def effect_of(item: Mapping[str, Any]) -> str | None:
+    """Return the id of the effect that made an object, or None if no gated tool did."""
+    found = (item.get("metadata") or {}).get(EFFECT_ID)
+    return found if isinstance(found, str) else None
+
+
+def evidence(item: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
+    """Return those fields of an object that are kept as evidence; None if it has no id and so proves nothing."""
+    if not item.get("id"):
+        return None
+    return {name: item[name] for name in ("id", "object", *names) if item.get(name) is not None}
+
+
+def with_more(facts: Callable[..., dict[str, Any]], more: Callable[..., Any] | None) -> Callable[..., dict[str, Any]]:
+    """Return premises that add the application's facts to a tool's own.
+
+    ``more`` is called with those of the arguments that it names, and its facts win.
+
+    Raises:
+        DefinitionError: ``more`` is not a plain function, or names what is not there.
+    """
+    if more is None:
+        return facts
+    if not callable(more) or inspect.iscoroutinefunction(more):
+        raise DefinitionError("premises= takes a plain function that returns a dict of facts")
+    known = list(inspect.signature(facts).parameters.values())
+    names = {parameter.name for parameter in known}
+    wanted = inspect.signature(more).parameters.values()
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted)
+    chosen = names if takes_all else {parameter.name for parameter in wanted}
+    if not chosen <= names:
+        raise DefinitionError(
+            f"premises= names {', '.join(sorted(chosen - names))}; there are {', '.join(sorted(names))}"
+        )
+
+    def both(**arguments: Any) -> dict[str, Any]:
+        return {**facts(**arguments), **more(**{name: arguments[name] for name in chosen})}
+
+    both.__signature__ = inspect.Signature(known)  # type: ignore[attr-defined]
+    return both
