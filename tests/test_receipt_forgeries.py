@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import rfc8785
+
 from interlock_tools.core.canonical import canonical, digest
 from interlock_tools.core.entries import Entry, Kind
 from interlock_tools.receipts import Answer, Policy, PolicyError, Word, parse_policy, verify
@@ -1127,7 +1129,10 @@ class NotForgeries(unittest.TestCase):
         """A record and its envelope are read back to the same bytes."""
         for envelope in twin()["records"]:
             sealed = Envelope.from_json(envelope)
-            self.assertEqual(Record.parse(sealed.payload).payload(), sealed.payload)
+            record = Record.parse(sealed.payload)
+            self.assertEqual(record.payload(), sealed.payload)
+            self.assertEqual(record.payload(canonical(record.entry.body)), sealed.payload)
+            self.assertEqual(rfc8785.dumps(json.loads(sealed.payload)), sealed.payload)
         self.assertEqual(EVIDENCE["id"], payload_of(twin()["records"][3])["predicate"]["body"]["evidence"]["id"])
 
 

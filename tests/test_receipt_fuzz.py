@@ -140,7 +140,7 @@ class Fuzz(unittest.TestCase):
             return document
 
         try:
-            return bool(core(before) == core(after))
+            return bool(core(before) == core(after)) or Fuzz._only_less(json.loads(before), json.loads(after))
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
 
@@ -149,7 +149,7 @@ class Fuzz(unittest.TestCase):
         document = json.loads(data)
         self._change(document)
         changed = json.dumps(document).encode()
-        return changed, self._harmless(data, changed) or self._only_less(json.loads(data), document)
+        return changed, self._harmless(data, changed)
 
     @staticmethod
     def _only_less(before: Any, after: Any) -> bool:

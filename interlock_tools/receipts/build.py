@@ -69,6 +69,7 @@ def seal_entry(
     service: Mapping[str, str] | None = None,
     private: Sequence[Path] = (),
     secret: bytes = b"",
+    body_text: str | None = None,
 ) -> Sealed:
     """Return the record of a journal entry, signed if there is a signer.
 
@@ -79,6 +80,8 @@ def seal_entry(
         service: whom the effect is done at, for the first record.
         private: values to hide (see ``private``).
         secret: the effect's secret, needed where something is private.
+        body_text: the canonical text of the entry's body, where the journal has
+            it at hand.
 
     Raises:
         FormatError: something has no canonical form, or a secret is needed.
@@ -86,8 +89,8 @@ def seal_entry(
     if private:
         if len(secret) < 16:
             raise FormatError("private values need a secret of at least 16 bytes")
-        entry = replace(entry, body=conceal(entry.body, private, secret))
-    payload = Record(entry, prev.hex() if prev is not None else None, service).payload()
+        entry, body_text = replace(entry, body=conceal(entry.body, private, secret)), None
+    payload = Record(entry, prev.hex() if prev is not None else None, service).payload(body_text)
     return Sealed(seal(payload, signer), record_hash(payload))
 
 

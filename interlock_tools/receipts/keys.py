@@ -8,6 +8,7 @@ anybody can make signatures.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,14 +104,21 @@ class VerifierKey:
         return verify_signature(self.public_key, signature, message)
 
 
+@functools.lru_cache(maxsize=256)
 def key_id(name: str, kind: int, public_key: bytes) -> bytes:
     """Return the signed-note key id: 4 bytes of SHA-256 over name, newline, type and key."""
     return hashlib.sha256(name.encode("utf-8") + b"\n" + bytes([kind]) + public_key).digest()[:4]
 
 
 def verifier_key(signer: Signer, kind: int = NOTE_SIGNATURE) -> VerifierKey:
-    """Return the public half of ``signer`` for signatures of type ``kind``."""
-    return VerifierKey(check_name(signer.name), check_public_key(signer.public_key), kind)
+    """Return the public half of ``signer`` for signatures of a type. Raises ``FormatError`` for a refused key."""
+    return _checked(signer.name, signer.public_key, kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _checked(name: str, public_key: bytes, kind: int) -> VerifierKey:
+    """Checking that a key is a point of the curve costs several signatures, so it is done once."""
+    return VerifierKey(check_name(name), check_public_key(public_key), kind)
 
 
 def parse_verifier_key(text: str, kinds: tuple[int, ...] = (NOTE_SIGNATURE,)) -> VerifierKey:

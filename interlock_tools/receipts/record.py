@@ -53,19 +53,28 @@ class Record:
     prev: str | None
     service: Mapping[str, str] | None = None
 
-    def payload(self) -> bytes:
-        """Return the canonical bytes of the statement. Raises ``FormatError``."""
+    def payload(self, body_text: str | None = None) -> bytes:
+        """Return the canonical bytes of the statement.
+
+        Args:
+            body_text: the body's canonical text, where the caller has it
+                already; it is the larger part of the work.
+
+        Raises:
+            FormatError: something has no canonical form.
+        """
         entry = self.entry
-        predicate: dict[str, Any] = {
-            "kind": entry.kind.value,
-            "seq": entry.seq,
-            "at_ms": entry.at_ms,
-            "prev": self.prev,
-            "body": entry.body,
-        }
-        if self.service is not None:
-            predicate["service"] = dict(self.service)
-        return _statement(RECORD, _effect_subject(entry.effect_id), predicate)
+        if body_text is None:
+            body_text = canonical_json(entry.body).decode("utf-8")
+        # Written out, members in canonical order: this is on the path of every effect.
+        service = "" if self.service is None else f',"service":{canonical_json(dict(self.service)).decode("utf-8")}'
+        prev = "null" if self.prev is None else f'"{self.prev}"'
+        text = (
+            f'{{"_type":"{STATEMENT}","predicate":{{"at_ms":{entry.at_ms:d},"body":{body_text},'
+            f'"kind":"{entry.kind.value}","prev":{prev},"seq":{entry.seq:d}{service}}},'
+            f'"predicateType":"{RECORD}","subject":[{{"digest":{{"effectId":"{entry.effect_id}"}}}}]}}'
+        )
+        return text.encode("utf-8")
 
     @staticmethod
     def parse(payload: bytes) -> Record:
