@@ -3,7 +3,9 @@
 A test arms one by the environment variable ``INTERLOCK_CRASH``, for example
 ``after_dispatched``, ``after_dispatched:2`` (the second time it is reached) or
 ``before_bytes:1:stop`` (SIGSTOP in place of SIGKILL). The signal is a real one,
-sent by the process to itself, so nothing is cleaned up.
+sent by the process to itself, so nothing is cleaned up. Where
+``INTERLOCK_CRASH_FILE`` names a file, what was armed is written to it right
+before the signal, so that a parent can tell this death from any other.
 """
 
 from __future__ import annotations
@@ -83,12 +85,24 @@ def _stop() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def _arm_from_environment() -> None:
+def arm_from_environment() -> None:
+    """Arm what ``INTERLOCK_CRASH`` names. Done when this module is imported; a forked child may do it again."""
     text = os.environ.get("INTERLOCK_CRASH", "")
-    if text:
-        name, _, rest = text.partition(":")
-        count, _, how = rest.partition(":")
-        arm(CrashPoint(name), int(count or "1"), _stop if how == "stop" else _kill)
+    if not text:
+        return
+    name, _, rest = text.partition(":")
+    count, _, how = rest.partition(":")
+    act = _stop if how == "stop" else _kill
+
+    def tell_and_act() -> None:
+        path = os.environ.get("INTERLOCK_CRASH_FILE")
+        if path:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            os.write(fd, f"{text}\n".encode())
+            os.close(fd)
+        act()
+
+    arm(CrashPoint(name), int(count or "1"), tell_and_act)
 
 
-_arm_from_environment()
+arm_from_environment()

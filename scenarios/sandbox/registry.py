@@ -18,17 +18,19 @@ SERVICES = {
     "calendar": "scenarios.sandbox.calendar",
     "resend": "scenarios.sandbox.resend",
     "echo": "scenarios.sandbox.echo",
+    "generic": "scenarios.sandbox.generic",
 }
+FOR_TESTS = ("echo", "generic")
 
 
 def available() -> list[str]:
-    """Names of the services whose module is here; ``echo``, which is for tests, is left out."""
-    return [name for name, module in SERVICES.items() if name != "echo" and importlib.util.find_spec(module)]
+    """Names of the services whose module is here; those that are for tests alone are left out."""
+    return [name for name, module in SERVICES.items() if name not in FOR_TESTS and importlib.util.find_spec(module)]
 
 
 def create(name: str, clock: Clock, options: Mapping[str, str]) -> Service:
     """A new service. Raises ValueError for an unknown name or option."""
-    if name not in (*available(), "echo"):
+    if name not in (*available(), *FOR_TESTS):
         raise ValueError(f"no sandbox named {name!r}; there are {', '.join(available())}")
     service: Service = importlib.import_module(SERVICES[name]).SERVICE(clock, options)
     return service
