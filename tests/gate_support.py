@@ -82,6 +82,9 @@ class SetClock:
         self.ahead_ms += round(seconds * 1000)
 
 
+MEMORY = "/dev/shm"
+"""Where these tests keep their journals if they can: what a commit costs is not what they are about."""
+
 logging.getLogger("interlock_tools").addHandler(logging.NullHandler())
 
 
@@ -89,7 +92,7 @@ class GateCase(unittest.TestCase):
     """A journal in a folder of its own, a gate with short patience, a service, and one way to declare an effect."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="gate-")
+        folder = tempfile.TemporaryDirectory(prefix="gate-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.path = self.folder / "journal.db"

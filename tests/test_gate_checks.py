@@ -31,7 +31,7 @@ class Premises(GateCase):
         self.assertOutcome(refund("2"), "REFUSED:premise_not_met")
 
     def test_an_expected_fact_that_is_not_read_is_not_met(self) -> None:
-        outcome = self.refund(premises=dict, expect={"open": True})("1")
+        outcome = self.refund(premises=lambda: {"closed": False}, expect={"open": True})("1")
         self.assertOutcome(outcome, "REFUSED:premise_not_met")
         self.assertEqual(outcome.changes["open"]["now"], "(absent)")
 
