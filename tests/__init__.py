@@ -1,0 +1,1 @@
+"""The tests: `python -m unittest` runs them all."""
