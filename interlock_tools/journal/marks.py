@@ -41,7 +41,7 @@ def holder(page: bytes) -> Holder | None:
     try:
         found = json.loads(page.rstrip(b"\0"))
         return Holder(str(found["session"]), str(found["host"]), int(found["pid"]), int(found["started_ms"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -168,11 +168,12 @@ class Session:
 
     def end(self) -> None:
         """Let go of the lock. The file stays if an open effect may refer to it."""
-        self._over = True
         with self._mutex:
-            if not self._owners and not self._had_unmarked and self.lost() is None:
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path)  # noqa: PTH108
+            unused = not self._owners and not self._had_unmarked and self.lost() is None
+            self._over = True
+        if unused:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)  # noqa: PTH108
         os.close(self._lock_fd)
 
     def disown(self) -> None:

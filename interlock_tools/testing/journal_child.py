@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -187,6 +188,28 @@ class _Commands:
         """Read files from beginning to end and close them, as a backup inside the host program does."""
         for path in paths:
             Path(path).read_bytes()
+
+    def run(self, code: str) -> Any:
+        """Run Python that sees ``journal`` and ``Story``. Returns what it leaves in ``answer``."""
+        names: dict[str, Any] = {"journal": self.journal, "Story": Story, "stories": self.stories, "answer": None}
+        exec(code, names)
+        return names["answer"]
+
+    def threads(self, prefix: str, threads: int, count: int) -> int:
+        """Record effects in several threads at once. Returns how many."""
+        start = threading.Barrier(threads)
+
+        def work(number: int) -> None:
+            start.wait()
+            for index in range(count):
+                Story(self.journal, f"{prefix}-{number}-{index}").append(*TO_DISPATCHED).append(Kind.COMMITTED)
+
+        running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        return self.count()
 
     def close(self) -> None:
         """Close the journal."""

@@ -80,12 +80,14 @@ FROM entries AS first JOIN entries AS last
 WHERE first.effect_id IS NOT NULL;
 
 -- An entry follows the last one of its effect without a gap, by a legal step, and names the phase it leads to.
+-- It replaces none, whatever the statement says about conflicts.
 CREATE TRIGGER entries_follow BEFORE INSERT ON entries
 WHEN NEW.phase IS NOT (
     SELECT after FROM transitions
     WHERE kind = NEW.kind AND before = CASE WHEN NEW.id & 1048575 = 1 THEN 'new'
                                             ELSE (SELECT phase FROM entries WHERE id = NEW.id - 1) END
 ) OR (NEW.id & 1048575 = 1) <> (NEW.effect_id IS NOT NULL)
+  OR EXISTS (SELECT 1 FROM entries WHERE id = NEW.id)
 BEGIN
     SELECT RAISE(ROLLBACK, 'an entry does not follow');
 END;

@@ -1,0 +1,193 @@
+"""The schema: migrations, formats, and what the database itself refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+import unittest
+from pathlib import Path
+
+from journal_support import JournalCase
+
+from interlock_tools.core.entries import Kind
+from interlock_tools.core.states import CLOSED_PHASES, TRANSITIONS, Phase
+from interlock_tools.errors import JournalUnusable
+from interlock_tools.journal import schema
+from interlock_tools.journal.schema import MIGRATIONS, QUERIES, migrate, read_sql, statements
+from interlock_tools.testing.journal_story import TO_DISPATCHED
+
+
+def memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def shape(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The schema without the spelling of its spaces."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+    return [(name, " ".join((sql or "").split())) for name, sql in rows]
+
+
+class TestSchema(unittest.TestCase):
+    def test_the_table_of_transitions_is_that_of_the_core(self) -> None:
+        connection = memory()
+        migrate(connection, Path("x"))
+        found = {(before, kind): after for before, kind, after in connection.execute("SELECT * FROM transitions")}
+        expected = {(before.value, kind.value): after.value for (before, kind), after in TRANSITIONS.items()}
+        rows = [f"    ('{before}', '{kind}', '{after}')" for (before, kind), after in expected.items()]
+        self.assertEqual(found, expected, "the INSERT INTO transitions should say:\n" + ",\n".join(rows))
+
+    def test_the_phases_that_sql_takes_for_open_or_closed_are_those_of_the_core(self) -> None:
+        open_phases = [phase for phase in Phase if phase not in CLOSED_PHASES and phase is not Phase.NEW]
+        listed = ", ".join(f"'{phase.value}'" for phase in open_phases)
+        self.assertIn(f"last.phase IN ({listed})", QUERIES["open_effects"])
+        self.assertIn(f"last.phase IN ({listed})", QUERIES["list_block"])
+        closed = " OR ".join(f"NEW.phase = '{phase.value}'" for phase in Phase if phase in CLOSED_PHASES)
+        self.assertIn(f"WHEN {closed}\n", read_sql(MIGRATIONS[0]))
+
+    def test_every_statement_says_what_it_is_for(self) -> None:
+        for name in (*MIGRATIONS, "queries.sql"):
+            for statement in statements(read_sql(name)):
+                self.assertTrue(statement.startswith("-- "), f"{name}: {statement}")
+
+    def test_every_query_fits_the_schema(self) -> None:
+        connection = memory()
+        migrate(connection, Path("x"))
+        for name, query in QUERIES.items():
+            with self.subTest(name):
+                plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", [None] * _parameters(query)).fetchall()
+                for row in plan:
+                    self.assertNotRegex(row[3], r"SCAN (entries|first|last|more|send)$", name)
+
+    def test_migrations_end_in_the_schema(self) -> None:
+        """Also for a journal that was made long ago; the oldest formats here are made up."""
+        real = [read_sql(name) for name in MIGRATIONS]
+        scripts = [
+            *real,
+            "-- a column that came later.\nALTER TABLE budgets ADD COLUMN currency TEXT;\n",
+            "-- and an index.\nCREATE INDEX budgets_by_use ON budgets (used);\n",
+        ]
+        new = memory()
+        migrate(new, Path("x"), scripts)
+        for known in range(1, len(scripts)):
+            with self.subTest(format=known):
+                old = memory()
+                migrate(old, Path("x"), scripts[:known])
+                old.execute("INSERT INTO budgets (name, used) VALUES ('kept', 7)")
+                migrate(old, Path("x"), scripts)
+                self.assertEqual(shape(old), shape(new))
+                self.assertEqual(old.execute("SELECT name, used FROM budgets").fetchall(), [("kept", 7)])
+                self.assertEqual(old.execute("PRAGMA user_version").fetchone(), (len(scripts),))
+
+    def test_a_migration_that_fails_changes_nothing(self) -> None:
+        connection = memory()
+        migrate(connection, Path("x"))
+        before = shape(connection)
+        broken = [read_sql(MIGRATIONS[0]), "-- fine.\nCREATE TABLE t (x);\n", "-- not.\nCREATE TABLE t (x);\n"]
+        with self.assertRaises(sqlite3.Error):
+            migrate(connection, Path("x"), broken)
+        self.assertEqual(shape(connection), before)
+        self.assertEqual(connection.execute("PRAGMA user_version").fetchone(), (1,))
+        self.assertFalse(connection.in_transaction)
+
+    def test_an_unfinished_statement_is_noticed(self) -> None:
+        with self.assertRaises(ValueError):
+            list(statements("-- half.\nCREATE TABLE t (x)\n"))
+
+
+def _parameters(query: str) -> int:
+    return len({word for word in ("?1", "?2") if word in query}) or query.count("?")
+
+
+class TestFormat(JournalCase):
+    def test_a_newer_format_is_refused_and_both_are_named(self) -> None:
+        self.journal().close()
+        raw = self.raw()
+        raw.execute("PRAGMA user_version=99")
+        with self.assertRaisesRegex(JournalUnusable, rf"format 99, .* up to {len(MIGRATIONS)}\. Install"):
+            self.journal()
+        self.assertEqual(raw.execute("PRAGMA user_version").fetchone(), (99,))
+
+    def test_an_older_format_is_migrated_when_it_is_opened(self) -> None:
+        self.story(self.journal()).append(Kind.PROPOSED).journal.close()
+        names = MIGRATIONS
+        self.addCleanup(setattr, schema, "MIGRATIONS", names)
+        self.addCleanup(setattr, schema, "read_sql", read_sql)
+        schema.MIGRATIONS = (*names, "later")  # type: ignore[assignment]
+        schema.read_sql = lambda name: "-- later.\nCREATE TABLE later (x);\n" if name == "later" else read_sql(name)
+        journal = self.journal()
+        self.assertEqual(len(journal.effects()), 1)
+        raw = self.raw()
+        self.assertEqual(raw.execute("SELECT count(*) FROM later").fetchone(), (0,))
+        self.assertEqual(raw.execute("PRAGMA user_version").fetchone(), (len(names) + 1,))
+
+    def test_another_programs_database_is_refused_and_left_alone(self) -> None:
+        raw = self.raw()
+        raw.execute("CREATE TABLE theirs (x)")
+        before = self.path.read_bytes()
+        with self.assertRaisesRegex(JournalUnusable, "another program's database"):
+            self.journal()
+        self.assertEqual([name for name, _ in shape(raw)], ["theirs"])
+        self.assertEqual(raw.execute("PRAGMA user_version").fetchone(), (0,))
+        self.assertEqual(len(before), self.path.stat().st_size)
+
+
+class TestTheDatabaseRefuses(JournalCase):
+    """Whatever program writes to it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        story = self.story(self.journal()).append(*TO_DISPATCHED)
+        self.before = story.journal.entries(story.effect_id)
+        self.connection = self.raw()
+        self.first: int = self.connection.execute("SELECT min(id) FROM entries").fetchone()[0]
+
+    def refused(self, sql: str, *values: object) -> None:
+        with self.assertRaises(sqlite3.IntegrityError):
+            self.connection.execute(sql, values)
+        self.assertFalse(self.connection.in_transaction)
+        journal = self.journal()
+        self.assertEqual(journal.entries(self.before[0].effect_id), self.before)
+        self.assertEqual(len(journal.effects()), 1)
+
+    def add(
+        self, offset: int, kind: str, phase: str, effect_id: str | None = None
+    ) -> tuple[str, int, str, str, object]:
+        sql = "INSERT INTO entries (id, kind, at_ms, phase, body, effect_id) VALUES (?, ?, 0, ?, '{}', ?)"
+        return sql, self.first + offset, kind, phase, effect_id
+
+    def test_a_legal_step_is_taken(self) -> None:
+        self.connection.execute("BEGIN")
+        sql, *values = self.add(3, "committed", "committed")
+        self.connection.execute(sql, values)
+        self.connection.execute("ROLLBACK")
+
+    def test_illegal_steps(self) -> None:
+        for kind in Kind:
+            for phase in Phase:
+                if TRANSITIONS.get((Phase.DISPATCHED, kind)) is not phase:
+                    with self.subTest(kind=kind, phase=phase):
+                        self.refused(*self.add(3, kind.value, phase.value))
+
+    def test_a_gap(self) -> None:
+        self.refused(*self.add(4, "committed", "committed"))
+        self.refused(*self.add((1 << 20) + 1, "committed", "committed"))
+
+    def test_an_entry_that_is_there(self) -> None:
+        sql, *values = self.add(2, "dispatched", "dispatched")
+        self.refused(sql, *values)
+        self.refused(sql.replace("INSERT", "INSERT OR REPLACE"), *values)
+        self.refused(sql.replace("INSERT", "INSERT OR IGNORE"), *values)
+
+    def test_an_effect_that_is_there(self) -> None:
+        self.refused(*self.add(1 << 20, "proposed", "proposed", self.before[0].effect_id))
+
+    def test_a_first_entry_that_does_not_say_what_it_is(self) -> None:
+        self.refused(*self.add(1 << 20, "proposed", "proposed"))
+        self.refused(*self.add(3, "committed", "committed", "f" * 32))
+
+    def test_a_change(self) -> None:
+        self.refused("UPDATE entries SET at_ms = 0")
+        self.refused("UPDATE entries SET body = '{}' WHERE id = ?", self.first)
+
+    def test_a_removal(self) -> None:
+        self.refused("DELETE FROM entries")
+        self.refused("DELETE FROM entries WHERE id = ?", self.first + 2)
