@@ -1,14 +1,24 @@
-"""The sentences of an outcome: what happened, what changed, whether to try again, who decides."""
+"""The sentences of an outcome: what happened, what changed, whether to try again, who decides.
+
+They are written for a model as much as for a person. Nothing but "it is safe"
+may be read as leave to try again, and where something may have happened they
+say that it must not be done in another way either. Whatever comes from
+elsewhere (names, a service's words, values) is put on one line and cleared of
+what looks like a credential.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from .core.canonical import encode
-from .outcome import Outcome, Reason, Status
+from .outcome import DECIDED, Outcome, Reason, Status
+from .redaction import clean
 
-_AGAIN = "Asking again with the same request does not change that."
+MAX_CHANGES = 4
+"""Most failing premises that are spelled out."""
 
 
 def sentences(outcome: Outcome) -> str:
@@ -19,39 +29,30 @@ def sentences(outcome: Outcome) -> str:
     return _BY_REASON[outcome.reason](outcome)
 
 
-def _committed(outcome: Outcome) -> str:
-    found = _shown(outcome.result)
-    if outcome.via == "person":
-        return f"Done, as a person confirmed: {_what(outcome)} took effect ({found}). {_no_more(outcome)}"
-    if outcome.by_us == "no":
-        first = f"{outcome.effect} for {outcome.request_key} is done, by someone else's identical action: {found}."
-        return f"{first} Nothing more will be sent."
-    how = {"lookup": " (found at the service)", "resend": " (the service confirmed it under the same key)"}
-    how_found = how.get(outcome.via or "", "")
-    return f"Done: {_what(outcome)} took effect exactly once{how_found}: {found}. {_no_more(outcome)}"
+# -- parts ---------------------------------------------------------------------------------------------
 
 
-def _no_more(outcome: Outcome) -> str:
-    if outcome.settlement:
-        state = outcome.settlement.get("state", "")
-        words = outcome.settlement.get("detail") or ""
-        if state and state != "settled":
-            return f"Since then: {state}{': ' + _shown(words) if words else ''}."
-    return "Do not repeat it."
+def _what(outcome: Outcome) -> str:
+    return f"{clean(outcome.effect, 80)} for request {_key(outcome.request_key)}"
+
+
+def _key(key: str) -> str:
+    """The request key; one that could be mistaken for words of the sentence in quotes, odd characters escaped."""
+    plain = key.isprintable() and " " not in key and key
+    return clean(key, 80) if plain else clean(repr(key), 80)
 
 
 def _shown(value: Any, most: int = 160) -> str:
     """A value as a reader sees it: text bare, an object by its id where it has one."""
-    if isinstance(value, dict) and isinstance(value.get("id"), str):
-        return str(value["id"])
-    text = value if isinstance(value, str) else encode(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if isinstance(value, dict) and isinstance(value.get("id"), (str, int)):
+        value = str(value["id"])
+    return clean(value if isinstance(value, str) else encode(value), most)
 
 
 def _changes(outcome: Outcome) -> str:
     parts = []
     for name, change in sorted(outcome.changes.items()):
-        part = f"{name}: "
+        part = f"{clean(name, 80)}: "
         if "was" in change:
             part += f"was {_shown(change['was'], 80)}, now {_shown(change['now'], 80)}"
         else:
@@ -59,126 +60,193 @@ def _changes(outcome: Outcome) -> str:
         if "expected" in change:
             part += f", must be {_shown(change['expected'], 80)}"
         parts.append(part)
+    if len(parts) > MAX_CHANGES:
+        parts[MAX_CHANGES:] = [f"and {len(parts) - MAX_CHANGES} more"]
     return "; ".join(parts)
 
 
 def _words(outcome: Outcome) -> str:
-    """The service's words and code in brackets, or nothing."""
-    words = [part for part in (outcome.code, outcome.detail) if part]
+    """The code and the words that came with it in brackets, or nothing."""
+    words = [clean(part).rstrip(".") for part in (outcome.code, outcome.detail) if part]
     return f" ({': '.join(words)})" if words else ""
 
 
-def _what(outcome: Outcome) -> str:
-    return f"{outcome.effect} for {outcome.request_key}"
+def _look_again(outcome: Outcome) -> str:
+    when = "later" if outcome.retry_after_s is None else f"in {_duration(outcome.retry_after_s)}"
+    return f"Ask again {when} with the same request; that is safe."
 
 
-def _not_done(why: Callable[[Outcome], str], then: str) -> Callable[[Outcome], str]:
-    return lambda outcome: f"Not done: {_what(outcome)} was refused because {why(outcome)}. {then}"
+def _duration(seconds: float) -> str:
+    if seconds <= 120:
+        return f"{max(1, math.ceil(seconds))} s"
+    if seconds <= 7200:
+        return f"{math.ceil(seconds / 60)} min"
+    return f"{math.ceil(seconds / 3600)} h"
+
+
+# -- COMMITTED -----------------------------------------------------------------------------------------
+
+
+def _committed(outcome: Outcome) -> str:
+    if outcome.via == "person":
+        who = outcome.result["settled_by"]
+        found = f"{clean(who['by'], 80)}: {clean(who['why'])}"
+        first = f"Done: a person found that {_what(outcome)} took effect ({found})."
+    elif outcome.by_us == "no":
+        first = f"Done: {_what(outcome)} is in effect, by someone else's identical action: {_shown(outcome.result)}."
+    elif outcome.by_us == "unknown":
+        first = (
+            f"Done: {_what(outcome)} is in effect, by this request or by someone else's identical action: "
+            f"{_shown(outcome.result)}."
+        )
+    else:
+        how = {"lookup": " (found at the service)", "resend": " (the service confirmed it under the same key)"}
+        found = f"{how.get(outcome.via or '', '')}: {_shown(outcome.result)}"
+        first = f"Done: {_what(outcome)} took effect exactly once{found}."
+    return f"{first} {_since(outcome)}"
+
+
+def _since(outcome: Outcome) -> str:
+    settlement = outcome.settlement or {}
+    state = settlement.get("state")
+    if not state or state == "settled":
+        return "Do not repeat it."
+    detail = settlement.get("detail")
+    words = f" ({_shown(detail)})" if detail else ""
+    return f"Since then: {clean(str(state), 80)}{words}; do not repeat it, a person has to decide what follows."
+
+
+# -- REFUSED -------------------------------------------------------------------------------------------
+
+
+def _refused(why: Callable[[Outcome], str], who: str) -> Callable[[Outcome], str]:
+    return lambda outcome: f"Not done: {_what(outcome)} was refused because {why(outcome)}. {_asking(who)}"
+
+
+def _asking(who: str) -> str:
+    return f"Asking again changes nothing; {who}."
+
+
+_ANEW = "whoever decided it has to decide anew"
+
+
+def _rejected(outcome: Outcome) -> str:
+    if outcome.via == "person":
+        return f"Not done: a person found that {_what(outcome)} did not take effect{_words(outcome)}. {_asking(_ANEW)}"
+    return f"Not done: the service rejected {_what(outcome)}{_words(outcome)}. {_asking(_ANEW)}"
+
+
+def _unreachable(outcome: Outcome) -> str:
+    return (
+        f"Not done: {_what(outcome)} never left this machine{_words(outcome)}. "
+        "It is safe to ask again with the same request."
+    )
 
 
 def _conflicting(outcome: Outcome) -> str:
-    existing = outcome.existing
-    lead = existing.message if existing is not None else ""
+    lead = outcome.existing.message if outcome.existing is not None else ""
     tail = (
-        "This call asked for something else under the same request, so it was not sent; "
-        "a different action needs a request reference of its own."
+        "This call asked for something else under the same request and was not sent; "
+        "only the application can give it a new request reference."
     )
     return f"{lead} {tail}".strip()
 
 
 def _already_done(outcome: Outcome) -> str:
-    existing = outcome.existing
-    lead = existing.message if existing is not None else f"{_what(outcome)} was done before."
-    return (
-        f"{lead} A second action on the same subject was not sent; "
-        "if it is wanted, ask for it under a new request reference."
+    lead = outcome.existing.message if outcome.existing is not None else f"Done before: {_what(outcome)}."
+    tail = (
+        "A second action on the same subject was not sent; "
+        "if one is wanted on purpose, the application has to give it a new request reference."
     )
+    return f"{lead} {tail}"
 
 
 def _replaced(outcome: Outcome) -> str:
-    lead = f"Not done under this decision: {_what(outcome)} was decided again."
+    lead = f"Not done under this decision: {_what(outcome)} was decided again, and the later decision stands."
     return f"{lead} {outcome.existing.message}" if outcome.existing is not None else lead
+
+
+# -- IN_FLIGHT -----------------------------------------------------------------------------------------
 
 
 def _sending(outcome: Outcome) -> str:
     holder = outcome.holder or {}
-    who = f" (process {holder['pid']} on {holder['host']})" if "pid" in holder else ""
-    return f"Not known yet: {_what(outcome)} is being sent by a process that is alive{who}. {_look_again(outcome)}"
-
-
-def _waiting(outcome: Outcome) -> str:
-    if outcome.detail:
-        return f"Not known yet: {_what(outcome)}: {outcome.detail}. {_look_again(outcome)}"
+    who = f" (process {holder['pid']} on {clean(str(holder['host']), 80)})" if "pid" in holder else ""
     return (
-        f"Not known yet: {_what(outcome)} was sent and may still take effect, so it is not sent again. "
+        f"Not known yet: {_what(outcome)} is being sent by a process that is alive{who}; do not do it in another way. "
         f"{_look_again(outcome)}"
     )
 
 
-def _look_again(outcome: Outcome) -> str:
-    if outcome.retry_after_s is None:
-        return "Ask again later with the same request; it is safe."
-    return f"Ask again in {max(1, round(outcome.retry_after_s))} s with the same request; it is safe."
-
-
-def _unreadable(outcome: Outcome) -> str:
+def _waiting(outcome: Outcome) -> str:
+    if outcome.detail == DECIDED:
+        return (
+            f"Not done yet: {_what(outcome)} has been decided, and nothing was sent. "
+            "The same call carries it out if everything it was decided on still holds."
+        )
     return (
-        f"Not decided: what {_what(outcome)} depends on could not be read{_words(outcome)}, so nothing was sent now. "
-        f"{_look_again(outcome)}"
+        f"Not known yet: {_what(outcome)} was sent and may still take effect{_words(outcome)}; "
+        f"do not do it in another way. {_look_again(outcome)}"
     )
 
 
 def _rate_limited(outcome: Outcome) -> str:
-    return f"Not done yet: the service turned {_what(outcome)} away for now{_words(outcome)}. {_look_again(outcome)}"
+    return (
+        f"Not done yet: the service turned {_what(outcome)} away for now{_words(outcome)}, and it stays to be done; "
+        f"do not do it in another way. {_look_again(outcome)}"
+    )
+
+
+def _unreadable(outcome: Outcome) -> str:
+    return (
+        f"Not decided: what {_what(outcome)} depends on could not be read{_words(outcome)}, so nothing was sent now; "
+        f"do not do it in another way. {_look_again(outcome)}"
+    )
+
+
+def _awaiting_approval(outcome: Outcome) -> str:
+    return (
+        f"Not done yet: {_what(outcome)} waits for a person's approval{_words(outcome)}, and nothing was sent. "
+        "Asking again does not hurry it; it is for that person to decide."
+    )
+
+
+# -- AMBIGUOUS -----------------------------------------------------------------------------------------
 
 
 def _ambiguous(why: str) -> Callable[[Outcome], str]:
     return lambda outcome: (
-        f"Unknown: {_what(outcome)} was sent, and {why}{_words(outcome)}. "
-        f"It will not be sent again; a person has to look at the service and settle effect {outcome.effect_id}."
+        f"Unknown: {why.format(what=_what(outcome))}{_words(outcome)}. It will not be sent again, and must not be "
+        f"done in another way either; a person has to look at the service and settle effect {outcome.effect_id}."
     )
 
 
 _BY_REASON: dict[Reason, Callable[[Outcome], str]] = {
     Reason.CONFLICTING_PAYLOAD: _conflicting,
-    Reason.STALE_PREMISE: _not_done(
-        lambda o: f"what it was decided on has changed ({_changes(o)})",
-        f"{_AGAIN} A person or a new decision is needed.",
+    Reason.STALE_PREMISE: _refused(lambda o: f"what it was decided on has changed ({_changes(o)})", _ANEW),
+    Reason.PREMISE_NOT_MET: _refused(lambda o: f"a condition for it is not met ({_changes(o)})", _ANEW),
+    Reason.NOT_ALLOWED: _refused(
+        lambda o: f"no approval covers it{_words(o)}", "whoever gives such approvals has to decide"
     ),
-    Reason.PREMISE_NOT_MET: _not_done(
-        lambda o: f"a condition for it is not met ({_changes(o)})", f"{_AGAIN} A person or a new decision is needed."
+    Reason.OVER_BUDGET: _refused(
+        lambda o: f"it does not fit into a shared limit{_words(o)}", "whoever sets the limit has to decide"
     ),
-    Reason.NOT_ALLOWED: _not_done(
-        lambda o: f"there is no approval that covers it{_words(o)}", f"{_AGAIN} Whoever approves has to decide."
-    ),
-    Reason.OVER_BUDGET: _not_done(
-        lambda o: f"a shared limit does not allow it{_words(o)}", f"{_AGAIN} Whoever sets the limit has to decide."
-    ),
-    Reason.REJECTED: lambda o: (
-        f"Not done: a person settled that {_what(o)} did not take effect{_words(o)}. {_AGAIN}"
-        if o.via == "person"
-        else f"Not done: the service rejected {_what(o)}{_words(o)}. {_AGAIN}"
-    ),
-    Reason.PRECONDITION_FAILED: _not_done(
-        lambda o: f"the service found its precondition false{_words(o)}", f"{_AGAIN} A new decision is needed."
-    ),
-    Reason.UNREACHABLE: lambda o: (
-        f"Not done: {_what(o)} never left this machine{_words(o)}. It is safe to ask again with the same request."
-    ),
+    Reason.REJECTED: _rejected,
+    Reason.PRECONDITION_FAILED: _refused(lambda o: f"the service found its precondition false{_words(o)}", _ANEW),
+    Reason.UNREACHABLE: _unreachable,
     Reason.ALREADY_DONE: _already_done,
     Reason.REPLACED: _replaced,
-    Reason.NO_EVIDENCE: _ambiguous("no answer came back and the service offers no way to find out"),
-    Reason.STORED_ERROR: _ambiguous("the service keeps answering with an error that does not say whether it happened"),
-    Reason.SENDER_LOST: _ambiguous("contact with its sender was lost"),
-    Reason.UNVERIFIABLE: lambda o: (
-        f"Unknown: the records about {_what(o)} contradict each other{_words(o)}. "
-        f"Nothing will be sent; a person has to look at the service and settle effect {o.effect_id}."
+    Reason.NO_EVIDENCE: _ambiguous("{what} was sent, and nothing here can tell whether it took effect"),
+    Reason.STORED_ERROR: _ambiguous(
+        "{what} was sent, and the service keeps answering with an error that does not say whether it took effect"
     ),
+    Reason.SENDER_LOST: _ambiguous(
+        "contact with the process that was sending {what} was lost, and nothing here can tell whether it took effect"
+    ),
+    Reason.UNVERIFIABLE: _ambiguous("the records about {what} contradict each other"),
     Reason.SENDING: _sending,
     Reason.WAITING: _waiting,
     Reason.RATE_LIMITED: _rate_limited,
     Reason.UNREADABLE: _unreadable,
-    Reason.AWAITING_APPROVAL: lambda o: (
-        f"Not done yet: {_what(o)} waits for a person's approval. Nothing was sent. {_look_again(o)}"
-    ),
+    Reason.AWAITING_APPROVAL: _awaiting_approval,
 }

@@ -47,6 +47,10 @@ class Reason(str, Enum):
     AWAITING_APPROVAL = "awaiting_approval"
 
 
+DECIDED = "decided, and nothing was sent"
+"""``detail`` of an effect that was proposed and not called yet."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of one effect.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .core.states import Phase, State
-from .outcome import Outcome, Reason, Status
+from .outcome import DECIDED, Outcome, Reason, Status
 
 
 def outcome_of(effect_id: str, state: State) -> Outcome:
@@ -50,6 +50,4 @@ def _resolved(body: dict[str, Any], base: dict[str, Any]) -> Outcome:
 
 
 def _why_open(state: State) -> str | None:
-    if state.phase in (Phase.PROPOSED, Phase.AUTHORIZED):
-        return "it has been decided and not yet been called; nothing was sent"
-    return None
+    return DECIDED if state.phase in (Phase.PROPOSED, Phase.AUTHORIZED) else None
