@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 from journal_support import JournalCase
 
 from interlock_tools.core.entries import Kind

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import unittest
 from pathlib import Path
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 from journal_support import JournalCase
 
 from interlock_tools.core.entries import Kind
@@ -22,7 +24,7 @@ class TestUrls(JournalCase):
     def test_paths_and_sqlite_urls_name_the_same_file(self) -> None:
         first = open_journal(self.path)
         self.addCleanup(first.close)
-        self.story(first).append(Kind.PROPOSED)  # type: ignore[arg-type]
+        self.story(first).append(Kind.PROPOSED)
         for url in (str(self.path), f"sqlite://{self.path}", f"sqlite:///{self.path}"):
             with self.subTest(url):
                 journal = open_journal(url)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 from journal_support import JournalCase
 
 from interlock_tools.core.entries import Kind

@@ -6,10 +6,12 @@ import gc
 import os
 import shutil
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 from journal_support import JournalCase
 
 from interlock_tools.core.decide import Mark, Sender
