@@ -89,8 +89,11 @@ def _deaths(story: Story) -> list[str]:
     return problems
 
 
-def answers_are_true(lives: list[Life], account: dict[str, Any]) -> list[str]:
-    """At most one effect, and no answer, at any time, that the ledger contradicts."""
+def answers_are_true(lives: list[Life], account: dict[str, Any], others_live: bool = False) -> list[str]:
+    """At most one effect, and no answer, at any time, that the ledger contradicts.
+
+    ``others_live``: somebody else may be sending.
+    """
     problems = []
     effects = account["effects"]
     if len(effects) > 1:
@@ -105,7 +108,7 @@ def answers_are_true(lives: list[Life], account: dict[str, Any]) -> list[str]:
                 problems.append(f"told {answer['result']}, the service holds {effects}")
             if answer["status"] == "REFUSED" and answer["reason"] != "unreachable":
                 refused = True
-            if answer["reason"] == "sending" if "reason" in answer else False:
+            if answer.get("reason") == "sending" and not others_live:
                 problems.append("told that a dead process is sending")
     if refused and effects:
         problems.append(f"told REFUSED, the service holds {effects}")

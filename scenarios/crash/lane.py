@@ -7,6 +7,7 @@ interpreter with ``--exec``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -19,6 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import tenacity  # noqa: F401 (loaded here, so that no worker has to)
+
+import interlock_tools.journal.sqlite  # noqa: F401 (likewise)
 from interlock_tools.testing.crash import arm_from_environment
 from scenarios.crash.cells import Cell
 from scenarios.crash.contracts import SEND_TIMEOUT_S
@@ -37,7 +41,7 @@ STEPS = [["recover", 0.0], ["recover", WAIT_S], ["call", WAIT_S], ["history"]]
 
 @dataclass
 class Life:
-    """One worker's life. ``fired``: what its crash point wrote; ``signal``: what it died of, 0 if it ended by itself."""
+    """One worker's life. ``fired``: what its crash point wrote; ``signal``: what it died of, 0 if by itself."""
 
     armed: str
     pid: int = 0
@@ -172,10 +176,8 @@ class Stage:
     def arrived(self, count: int = 0) -> int:
         """How many requests for effects have arrived, having waited (bounded) for ``count``."""
         if count > 0:
-            try:
+            with contextlib.suppress(ControlError):
                 self.control.received(count, "POST", self.path, timeout_s=5.0)
-            except ControlError:
-                pass
         return self.control.count("POST", self.path)
 
     def drain(self) -> None:

@@ -233,6 +233,7 @@ class World:
         self.reach("before_mark")
         send.maybe = True
         self.reach("before_bytes")
+        self._time_passes()
         self.requests += 1
         self._end(send, via, self._bytes(send))
 

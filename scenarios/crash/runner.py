@@ -38,8 +38,8 @@ class Summary:
     def words(self) -> str:
         return (
             f"{self.cells} cells ({self.special} special; in {self.exact} exactly one result is right), "
-            f"{self.deaths} processes killed, {len(self.failed)} cells failed, {self.again} repeated because the machine "
-            f"was too slow, {self.seconds:.0f} s"
+            f"{self.deaths} processes killed, {len(self.failed)} cells failed, "
+            f"{self.again} repeated because the machine was too slow, {self.seconds:.0f} s"
         )
 
 
@@ -47,9 +47,9 @@ def choose(*, full: bool, only: list[str], seed: int) -> list[str]:
     """Names of the cells to run: all, or a pairwise selection; ``only`` narrows all of them down."""
     cells = _all()
     if only:
-        names = [*special_names(), *(cell.name for cell in cells)]
+        names = [*special_names(True, seed), *(cell.name for cell in cells)]
         return [name for name in names if any(part in name for part in only)]
-    return [*special_names(), *(cell.name for cell in (cells if full else pairwise(cells, seed)))]
+    return [*special_names(full, seed), *(cell.name for cell in (cells if full else pairwise(cells, seed)))]
 
 
 def _all() -> list[Any]:

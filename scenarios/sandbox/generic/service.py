@@ -2,7 +2,7 @@
 
 | request | |
 |---|---|
-| ``POST /a/{account}/do`` | an effect; headers ``Idempotency-Key``, ``If-Version``, ``X-Handed-Over`` (CLOCK_BOOTTIME, s) |
+| ``POST /a/{account}/do`` | an effect; headers ``Idempotency-Key``, ``If-Version``, ``X-Handed-Over`` (seconds) |
 | ``GET /a/{account}/facts?without=`` | owner and version, leaving out what the effect under that key changed |
 | ``GET /a/{account}/approval`` | the approval, or 404 |
 | ``GET /a/{account}/find?key=`` | the effect under a key, or 404; as stale as the terms allow |
