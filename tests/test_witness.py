@@ -415,8 +415,9 @@ class Served(Folder):
         for _ in range(ROUNDS):
             with self.server() as (process, client):
                 fuse = threading.Semaphore(0)
+                failed: list[BaseException] = []
                 threads = [
-                    threading.Thread(target=_submit, args=(client, log, signed, fuse, chance.randrange(2**31)))
+                    threading.Thread(target=_submit, args=(client, log, signed, fuse, chance.randrange(2**31), failed))
                     for log in logs
                 ]
                 for thread in threads:
@@ -427,11 +428,19 @@ class Served(Folder):
                 for thread in threads:
                     thread.join(60)
                     self.assertFalse(thread.is_alive())
+                self.assertEqual(failed, [], f"seed {seed}")
         self.assertGreater(len(signed), ROUNDS)
         self.assertTrue(one_history(signed, logs), f"seed {seed}: {[(p.size, p.root.hex()[:6]) for p in signed]}")
 
 
-def _submit(client: WitnessClient, log: Log, signed: list[Checkpoint], fuse: threading.Semaphore, seed: int) -> None:
+def _submit(
+    client: WitnessClient,
+    log: Log,
+    signed: list[Checkpoint],
+    fuse: threading.Semaphore,
+    seed: int,
+    failed: list[BaseException],
+) -> None:
     """Submit growing checkpoints of one fork until the server is gone; stubbornly, also when it is refused."""
     chance = random.Random(seed)
     size = 0
@@ -445,6 +454,9 @@ def _submit(client: WitnessClient, log: Log, signed: list[Checkpoint], fuse: thr
         except WitnessDisagrees:
             pass
         except WitnessUnreachable:
+            return
+        except BaseException as error:
+            failed.append(error)
             return
         finally:
             fuse.release()
@@ -465,7 +477,7 @@ class OddAnswers(unittest.TestCase):
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(body) + int(headers.get("cut", "0"))))
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -483,6 +495,12 @@ class OddAnswers(unittest.TestCase):
         self.url = f"http://127.0.0.1:{server.server_port}"
         self.client = WitnessClient(self.url, verifier_key(WITNESS, COSIGNATURE))
         self.log = Log("a", 8)
+
+    def test_an_answer_that_was_cut_off_is_none(self) -> None:
+        line = f"{cosign(self.log.note(5).text, WITNESS, 1)}\n".encode()
+        for status, body in ((200, line[:-1]), (200, line), (409, b"3"), (422, b"")):
+            with self.subTest(status), self.assertRaises(WitnessUnreachable):
+                self._ask(status, body, cut="1")
 
     def _ask(self, status: int, body: bytes = b"", **headers: str) -> None:
         type(self).answer = (status, {name.replace("_", "-"): value for name, value in headers.items()}, body)

@@ -134,12 +134,21 @@ class WitnessClient:
         try:
             try:
                 with self._opener.open(request, timeout=self.timeout_s) as answer:
-                    return answer.status, answer.read(_MAX_ANSWER), None
+                    return answer.status, _whole(answer), None
             except urllib.error.HTTPError as answer:
                 with answer:
-                    return answer.code, answer.read(_MAX_ANSWER), _retry_after_s(answer.headers.get("Retry-After"))
+                    return answer.code, _whole(answer), _retry_after_s(answer.headers.get("Retry-After"))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise WitnessUnreachable(f"witness {self.key.name} cannot be reached ({type(error).__name__})") from None
+
+
+def _whole(answer: Any) -> bytes:
+    """Read a bounded answer. One that was cut off (the witness died in the middle) is no answer."""
+    body: bytes = answer.read(_MAX_ANSWER)
+    promised = answer.headers.get("Content-Length")
+    if promised is not None and str(len(body)) != promised.strip():
+        raise http.client.IncompleteRead(body)
+    return body
 
 
 def _retry_after_s(value: str | None) -> int | None:
