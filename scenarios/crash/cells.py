@@ -157,19 +157,18 @@ def reachable(cells: Iterator[Cell]) -> Iterator[Cell]:
 def pairwise(cells: list[Cell], seed: int) -> list[Cell]:
     """A small selection in which every pair of values that occurs in any cell occurs, drawn from the seed."""
     source = random.Random(seed)
-    order = list(cells)
-    source.shuffle(order)
-    wanted = {pair for cell in order for pair in _pairs(cell)}
+    pairs = {cell: _pairs(cell) for cell in cells}
+    wanted = set[tuple[str, str]]().union(*pairs.values())
     chosen: list[Cell] = []
+    left = list(cells)
     while wanted:
-        sample = order if len(wanted) < 200 else source.sample(order, min(len(order), 400))
-        best = max(sample, key=lambda cell: len(_pairs(cell) & wanted))
-        gain = _pairs(best) & wanted
-        if not gain and sample is order:
-            break
-        if gain:
+        sample = left if len(wanted) < 100 else source.sample(left, min(len(left), 150))
+        best = max(sample, key=lambda cell: len(pairs[cell] & wanted))
+        if pairs[best] & wanted:
             chosen.append(best)
-            wanted -= gain
+            wanted -= pairs[best]
+        if len(wanted) < 100:
+            left = [cell for cell in left if pairs[cell] & wanted]
     return chosen
 
 

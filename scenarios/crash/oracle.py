@@ -14,7 +14,7 @@ from typing import NamedTuple
 from scenarios.crash.cells import Cell
 from scenarios.crash.contracts import Contract
 
-MOST_DELAYS = 4
+MOST_DELAYS = 12
 """Bound on how often a cell tries what follows if a request stays on its way."""
 
 MANY = -1
