@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 import unittest
@@ -18,10 +19,6 @@ from interlock_tools.journal.schema import MIGRATIONS, QUERIES, migrate, read_sq
 from interlock_tools.testing.journal_story import TO_DISPATCHED
 
 
-def memory() -> sqlite3.Connection:
-    return sqlite3.connect(":memory:", isolation_level=None)
-
-
 def shape(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """The schema without the spelling of its spaces."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
@@ -29,8 +26,13 @@ def shape(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 class TestSchema(unittest.TestCase):
+    def memory(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.addCleanup(connection.close)
+        return connection
+
     def test_the_table_of_transitions_is_that_of_the_core(self) -> None:
-        connection = memory()
+        connection = self.memory()
         migrate(connection, Path("x"))
         found = {(before, kind): after for before, kind, after in connection.execute("SELECT * FROM transitions")}
         expected = {(before.value, kind.value): after.value for (before, kind), after in TRANSITIONS.items()}
@@ -51,11 +53,11 @@ class TestSchema(unittest.TestCase):
                 self.assertTrue(statement.startswith("-- "), f"{name}: {statement}")
 
     def test_every_query_fits_the_schema(self) -> None:
-        connection = memory()
+        connection = self.memory()
         migrate(connection, Path("x"))
         for name, query in QUERIES.items():
             with self.subTest(name):
-                plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", [None] * _parameters(query)).fetchall()
+                plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", _values(query)).fetchall()
                 for row in plan:
                     self.assertNotRegex(row[3], r"SCAN (entries|first|last|more|send)$", name)
 
@@ -67,11 +69,11 @@ class TestSchema(unittest.TestCase):
             "-- a column that came later.\nALTER TABLE budgets ADD COLUMN currency TEXT;\n",
             "-- and an index.\nCREATE INDEX budgets_by_use ON budgets (used);\n",
         ]
-        new = memory()
+        new = self.memory()
         migrate(new, Path("x"), scripts)
         for known in range(1, len(scripts)):
             with self.subTest(format=known):
-                old = memory()
+                old = self.memory()
                 migrate(old, Path("x"), scripts[:known])
                 old.execute("INSERT INTO budgets (name, used) VALUES ('kept', 7)")
                 migrate(old, Path("x"), scripts)
@@ -80,7 +82,7 @@ class TestSchema(unittest.TestCase):
                 self.assertEqual(old.execute("PRAGMA user_version").fetchone(), (len(scripts),))
 
     def test_a_migration_that_fails_changes_nothing(self) -> None:
-        connection = memory()
+        connection = self.memory()
         migrate(connection, Path("x"))
         before = shape(connection)
         broken = [read_sql(MIGRATIONS[0]), "-- fine.\nCREATE TABLE t (x);\n", "-- not.\nCREATE TABLE t (x);\n"]
@@ -95,8 +97,9 @@ class TestSchema(unittest.TestCase):
             list(statements("-- half.\nCREATE TABLE t (x)\n"))
 
 
-def _parameters(query: str) -> int:
-    return len({word for word in ("?1", "?2") if word in query}) or query.count("?")
+def _values(query: str) -> dict[str, None] | list[None]:
+    names = re.findall(r":([a-z]+)", query)
+    return dict.fromkeys(names) if names else [None] * query.count("?")
 
 
 class TestFormat(JournalCase):

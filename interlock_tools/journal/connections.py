@@ -6,13 +6,16 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import JournalError, JournalUnusable
 from .guard import Guard
 from .schema import migrate
+
+Values = Sequence[Any] | Mapping[str, Any]
+"""What is bound to a query."""
 
 BUSY_TIMEOUT_S = 30.0
 """How long to wait for another program that has locked the file."""
@@ -105,7 +108,7 @@ class Connections:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def read(self, query: str, values: Sequence[Any]) -> list[Any]:
+    def read(self, query: str, values: Values) -> list[Any]:
         """Run one query on a connection of its own, so that it never waits for a commit."""
         with self._changed:
             if self._paused and not self._changed.wait_for(lambda: not self._paused, BUSY_TIMEOUT_S):

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import CommitUnknown, JournalError, JournalUnusable
 from .clock import Clock
 from .commits import CommitQueue, Job
-from .connections import BUSY_TIMEOUT_S, Connections
+from .connections import BUSY_TIMEOUT_S, Connections, Values
 from .filesystems import require_safe
 from .protocol import Conflict, OverBudget
 from .schema import QUERIES
@@ -87,7 +87,7 @@ class Database:
         self._here()
         self._queue.run(plans)
 
-    def read(self, query: str, values: Sequence[Any]) -> list[Any]:
+    def read(self, query: str, values: Values) -> list[Any]:
         """Run one query."""
         self._here()
         try:

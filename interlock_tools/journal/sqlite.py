@@ -66,10 +66,12 @@ class SqliteJournal:
         return latest
 
     def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
-        return [EffectRow(*row) for row in self._open().read(QUERIES["open_effects"], (after, limit))]
+        rows = self._open().read(QUERIES["open_effects"], {"after": after, "limit": limit})
+        return [EffectRow(*row) for row in rows]
 
     def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
-        return [EffectRow(*row) for row in self._open().read(QUERIES["effects"], (after, limit))]
+        rows = self._open().read(QUERIES["effects"], {"after": after, "limit": limit})
+        return [EffectRow(*row) for row in rows]
 
     def budget(self, name: str) -> BudgetUse:
         rows = self._open().read(QUERIES["budget"], (name,))

@@ -274,7 +274,7 @@ class Batch:
         figures = [value for name in self._changed for value in (name, *self._figures[name])]
         _execute_chunked(self._cursor, _SET_BUDGETS, figures, 3)
         for block in self._full_blocks:
-            self._cursor.execute(QUERIES["list_block"], (block,))
+            self._cursor.execute(QUERIES["list_block"], {"block": block})
         for position in self._reopened:
             self._cursor.execute(QUERIES["list_again"], (position,))
 

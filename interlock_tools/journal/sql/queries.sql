@@ -14,7 +14,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 INSERT OR IGNORE INTO open_effects (position)
 SELECT first.id >> 20 FROM entries AS first JOIN entries AS last
     ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
-WHERE first.id > ?1 << 28 AND first.id < (?1 + 1) << 28 AND first.effect_id IS NOT NULL
+WHERE first.id > :block << 28 AND first.id < (:block + 1) << 28 AND first.effect_id IS NOT NULL
   AND last.phase IN ('proposed', 'authorized', 'dispatched', 'ambiguous');
 
 -- list_again: put an effect on the list that is sent again after a refusal.
@@ -32,23 +32,23 @@ SELECT effect_id, position, name, request_key, decision, last_seq, phase FROM ef
 SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
 FROM entries AS first JOIN entries AS last
     ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
-WHERE first.id > (?1 + 1) << 20 AND first.effect_id IS NOT NULL
-ORDER BY first.id LIMIT ?2;
+WHERE first.id > (:after + 1) << 20 AND first.effect_id IS NOT NULL
+ORDER BY first.id LIMIT :limit;
 
 -- open_effects: the effects that are not closed, in order: those on the list and those of the last block.
 SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
 FROM (
     SELECT id FROM (
-        SELECT position << 20 | 1 AS id FROM open_effects WHERE position > ?1 ORDER BY position LIMIT ?2
+        SELECT position << 20 | 1 AS id FROM open_effects WHERE position > :after ORDER BY position LIMIT :limit
     )
     UNION
     SELECT id FROM entries
-    WHERE id > max((?1 + 1) << 20, (SELECT max(id) FROM entries) >> 28 << 28) AND effect_id IS NOT NULL
+    WHERE id > max((:after + 1) << 20, (SELECT max(id) FROM entries) >> 28 << 28) AND effect_id IS NOT NULL
 ) AS candidate
 CROSS JOIN entries AS first ON first.id = candidate.id
 CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
 WHERE last.phase IN ('proposed', 'authorized', 'dispatched', 'ambiguous')
-ORDER BY candidate.id LIMIT ?2;
+ORDER BY candidate.id LIMIT :limit;
 
 -- open_sends: the sends of effects on the list, and all sends of the last block, up to a limit.
 SELECT send.body FROM open_effects CROSS JOIN entries AS send
