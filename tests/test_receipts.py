@@ -58,6 +58,7 @@ HAPPENED = {
     "resolved": Answer.YES,
     "resolved_no": Answer.NO,
     "late": Answer.UNKNOWN,
+    "late_resolved": Answer.YES,
     "in_flight": Answer.UNKNOWN,
     "decided": Answer.UNKNOWN,
 }

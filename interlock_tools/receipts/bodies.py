@@ -130,6 +130,7 @@ _OPTIONAL: dict[Kind, dict[str, Check]] = {
     Kind.APPROVAL_REQUESTED: {"expires_at_ms": _whole},
     Kind.APPROVED: {"by": _text, "why": _text},
     Kind.REJECTED: {"by": _text, "why": _text},
+    Kind.LATE: {"send": _count, "result": _object},
 }
 
 

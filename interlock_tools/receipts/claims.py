@@ -104,7 +104,7 @@ def moment(at_ms: int) -> str:
 def _happened(story: Story) -> Line:
     name, final, voucher = "happened", story.final, story.voucher
     closing = final.closing.body if final.closing is not None else {}
-    after = _late_evidence(story)
+    after = _late_evidence(story, final.closing.seq if final.closing is not None else 0)
     if final.phase is Phase.COMMITTED:
         return Line(name, Answer.YES, "It happened, on the service's evidence.", f"{voucher}, quoting the service")
     if after:
@@ -128,8 +128,9 @@ def _happened(story: Story) -> Line:
     return Line(name, Answer.UNKNOWN, says, voucher, "what was recorded afterwards")
 
 
-def _late_evidence(story: Story) -> list[Any]:
-    results = [entry.body.get("result") for entry in story.all_of(Kind.LATE)]
+def _late_evidence(story: Story, after_seq: int = 0) -> list[Any]:
+    """What came back after record ``after_seq``, too late to close the effect, and shows that it happened."""
+    results = [entry.body.get("result") for entry in story.all_of(Kind.LATE) if entry.seq > after_seq]
     return [r.get("evidence") for r in results if type(r) is dict and r.get("ending") == "evidence"]
 
 

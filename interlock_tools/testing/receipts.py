@@ -153,6 +153,13 @@ def _stories() -> dict[str, Story]:
             (Kind.REFUSED, {"reason": "unreachable"}),
             (Kind.LATE, {"send": 1, "result": {"ending": "evidence", "evidence": EVIDENCE}}),
         ],
+        "late_resolved": [
+            *_begun("late_resolved"),
+            (Kind.NOT_LANDED, {"sends": [1], "proof": "not_sent"}),
+            (Kind.REFUSED, {"reason": "unreachable"}),
+            (Kind.LATE, {"send": 1, "result": {"ending": "evidence", "evidence": EVIDENCE}}),
+            (Kind.RESOLVED, {"landed": True, "by": "sam", "why": "it is on the statement"}),
+        ],
         "in_flight": _begun("in_flight"),
         "decided": [proposed("decided", decided_by="propose")],
     }
