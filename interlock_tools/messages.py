@@ -33,10 +33,10 @@ def sentences(outcome: Outcome) -> str:
 
 
 def _what(outcome: Outcome) -> str:
-    return f"{clean(outcome.effect, 80)} for request {_key(outcome.request_key)}"
+    return f"{clean(outcome.effect, 80)} for request {shown_key(outcome.request_key)}"
 
 
-def _key(key: str) -> str:
+def shown_key(key: str) -> str:
     """The request key; one that could be mistaken for words of the sentence in quotes, odd characters escaped."""
     plain = key.isprintable() and " " not in key and key
     return clean(key, 80) if plain else clean(repr(key), 80)

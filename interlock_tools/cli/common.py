@@ -1,0 +1,91 @@
+"""What the commands share: their options, opening the journal, and saying what went wrong in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+import typer
+
+from ..errors import BadRequest, InterlockError, JournalUnusable, NotDecidable
+from ..gate import Gate
+from ..redaction import clean
+from .exits import FAILED, NOT_POSSIBLE, USAGE
+
+VARIABLE = "INTERLOCK_JOURNAL"
+
+JournalOption = Annotated[
+    str | None,
+    typer.Option("--journal", metavar="URL", envvar=VARIABLE, help="Path or URL of the journal."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+EffectArgument = Annotated[str, typer.Argument(metavar="EFFECT_ID", help="The effect, 32 hex digits.")]
+
+
+@contextmanager
+def told(as_json: bool) -> Iterator[None]:
+    """Turn our errors into one clear line and an exit code."""
+    try:
+        yield
+    except InterlockError as error:
+        codes = ((NotDecidable, NOT_POSSIBLE), (BadRequest, USAGE))
+        code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+        fail(str(error), code, as_json)
+
+
+def fail(words: str, code: int, as_json: bool) -> None:
+    """Print one line (or a JSON object) about what went wrong, and exit."""
+    line = clean(words, 1000)
+    if as_json:
+        print_json({"error": line, "exit_code": code})
+    else:
+        typer.echo(f"interlock: {line}", err=True)
+    raise typer.Exit(code)
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False))
+
+
+@contextmanager
+def opened(journal: str | None) -> Iterator[Gate]:
+    """Open an existing journal.
+
+    Raises:
+        JournalUnusable: none is named, there is none, or it cannot be opened.
+    """
+    if not journal:
+        raise JournalUnusable(f"which journal? Give --journal URL or set {VARIABLE}.")
+    check_exists(journal)
+    gate = Gate(journal)
+    try:
+        yield gate
+    finally:
+        gate.close()
+
+
+def check_exists(journal: str) -> None:
+    """Raise ``JournalUnusable`` if a SQLite journal is not there, in place of making an empty one."""
+    path = path_of(journal)
+    if path is not None and not path.exists():
+        raise JournalUnusable(f"{path}: there is no journal. Check the path; the application that writes it makes it.")
+
+
+def path_of(journal: str) -> Path | None:
+    """The file of a SQLite journal; None for any other."""
+    scheme, separator, rest = journal.partition("://")
+    if not separator:
+        return Path(journal)
+    return Path(unquote(rest)) if scheme == "sqlite" else None
+
+
+def same_journal(one: str, other: str) -> bool:
+    first, second = path_of(one), path_of(other)
+    if first is None or second is None:
+        return one == other
+    return os.path.realpath(first) == os.path.realpath(second)

@@ -1,0 +1,22 @@
+"""Entry point of ``interlock``. Says what to install where the command line's own packages are missing."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from .exits import FAILED
+
+
+def main() -> None:
+    """Run the command line and exit with one of the codes in ``exits``."""
+    missing = [package for package in ("typer", "rich") if find_spec(package) is None]
+    if missing:
+        print(
+            f"interlock: the command line needs {' and '.join(missing)}; pip install 'interlock-tools[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(FAILED)
+    from .app import app
+
+    app(prog_name="interlock")

@@ -1,0 +1,415 @@
+"""The ``interlock`` command: what it prints (golden files), how it exits, and that it makes and changes nothing else.
+
+UPDATE_GOLDEN=1 writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gate_support import MEMORY, Lands, Service
+
+from interlock_tools import Budget, DefiniteNo, Gate, Grant, RateLimited
+from interlock_tools.core.entries import Instant
+from interlock_tools.journal.sqlite import SqliteJournal
+
+try:
+    import rich
+    import typer
+except ImportError:
+    raise unittest.SkipTest("the command line's packages (typer, rich) are not installed") from None
+
+from interlock_tools.cli.main import main
+
+assert rich and typer
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = Path(__file__).resolve().parent / "golden"
+
+APPLICATION = """
+import os
+from datetime import timedelta
+from interlock_tools import Gate
+gate = Gate(os.environ.get("INTERLOCK_JOURNAL", {path!r}))
+
+@gate.effect("stripe.refund", key=lambda case: case, dedupes=True)
+def refund(case: str, amount: int = 2000, *, idempotency_key: str, on_send) -> str:
+    on_send()
+    return "re_recovered"
+"""
+
+
+class StillClock:
+    """Clocks that stand still until the test moves them, so that what is printed is always the same."""
+
+    def __init__(self) -> None:
+        self.at_ms = 1_790_000_000_000
+
+    def now(self) -> Instant:
+        return Instant("boot-1", self.at_ms, self.at_ms)
+
+
+class CliCase(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="cli-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / "refunds.db"
+        self.clock = StillClock()
+        self.service = Service()
+        self.gate = Gate(SqliteJournal(self.path, self.clock), retry=0)
+        self.addCleanup(self.gate.close)
+        environment = {name: text for name, text in os.environ.items() if name != "INTERLOCK_JOURNAL"}
+        patch = mock.patch.dict(os.environ, {**environment, "COLUMNS": "200", "NO_COLOR": "1"}, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def refund(self, name: str = "stripe.refund", **options: Any) -> Any:
+        service = self.service
+
+        def send(case: str, amount: int = 2000, *, idempotency_key: str, on_send: Any) -> Any:
+            on_send()
+            return service.create(idempotency_key, case=case, amount=amount)
+
+        return self.gate.effect(name, key=lambda case: case, **options)(send)
+
+    def ambiguous(self, case: str = "1") -> Any:
+        self.service.script = [TimeoutError("read timed out")]
+        outcome = self.refund()(case)
+        self.assertEqual(str(outcome), "AMBIGUOUS:no_evidence")
+        return outcome
+
+    def run_cli(self, *arguments: str, journal: bool = True) -> tuple[int, str, str]:
+        """Run the command in this process; return its exit code and what it printed."""
+        out, err = io.StringIO(), io.StringIO()
+        argv = ["interlock", *arguments, *(["--journal", str(self.path)] if journal else [])]
+        with (
+            mock.patch.object(sys, "argv", argv),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            self.assertRaises(SystemExit) as ended,
+        ):
+            main()
+        return int(ended.exception.code or 0), out.getvalue(), err.getvalue()
+
+    def assertGolden(self, name: str, text: str) -> None:
+        text = re.sub(r"process \d+ on \S+?(?=[,\s]|$)", "process PID on HOST", text)
+        text = text.replace(str(self.folder), "FOLDER")
+        text = "\n".join(re.sub(r"(?<=\S) {2,}", "  ", line).rstrip() for line in text.splitlines()) + "\n"
+        path = GOLDEN / name
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(text, encoding="utf-8")
+        self.assertEqual(text, path.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 accepts the new output")
+
+
+class Help(CliCase):
+    def test_help_of_every_command(self) -> None:
+        texts = []
+        for arguments in ((), ("show",), ("pending",), ("recover",), ("resolve",)):
+            code, out, _ = self.run_cli(*arguments, "--help", journal=False)
+            self.assertEqual(code, 0)
+            texts.append(f"$ interlock {' '.join((*arguments, '--help'))}\n{out}")
+        self.assertGolden("cli_help.txt", "\n".join(texts))
+
+    def test_the_exit_codes_in_the_help_are_those_of_the_code(self) -> None:
+        from interlock_tools.cli import exits
+
+        codes = sorted(value for value in vars(exits).values() if isinstance(value, int))
+        self.assertEqual(codes, [int(code) for code in re.findall(r"(\d) ", exits.TABLE)])
+
+
+class Show(CliCase):
+    def test_an_effect_with_everything(self) -> None:
+        self.service.script = [Lands(TimeoutError("read timed out"))]
+        refund = self.refund(
+            premises=lambda: {"refunded_by_others": 0, "chargebacks": []},
+            allowed=lambda: Grant("approval-7", by="kim"),
+            budget=lambda case, amount: Budget(f"case:{case}", amount, 3000),
+            dedupes=True,
+        )
+        outcome = refund("4471")
+        self.assertEqual(str(outcome), "IN_FLIGHT:waiting")
+        self.clock.at_ms += 61_000
+        self.assertEqual(str(refund("4471")), "COMMITTED")
+        code, out, _ = self.run_cli("show", outcome.effect_id)
+        self.assertEqual(code, 0)
+        self.assertGolden("cli_show_resent.txt", out)
+
+    def test_a_refusal_with_what_changed(self) -> None:
+        facts: dict[str, Any] = {"balance": 10, "open": True}
+        refund = self.refund(premises=lambda: facts, expect={"open": True})
+        refund.propose("4471", by="kim")
+        facts.update(balance=3, open=False)
+        refused = refund("4471")
+        _, out, _ = self.run_cli("show", refused.effect_id)
+        self.assertGolden("cli_show_refused.txt", out)
+
+    def test_every_decision_of_a_request(self) -> None:
+        self.service.script = [DefiniteNo("Your card was declined.", code="card_declined")]
+        refund = self.refund()
+        refund.redecide(refund("4471").effect_id, by="kim")
+        refund("4471")
+        refund("other")
+        _, out, _ = self.run_cli("show", "--request", "4471")
+        self.assertGolden("cli_show_request.txt", out)
+        code, out, _ = self.run_cli("show", "--request", "4471", "--json")
+        effects = json.loads(out)["effects"]
+        self.assertEqual(
+            (code, [found["outcome"]["outcome"] for found in effects]), (0, ["REFUSED:replaced", "COMMITTED"])
+        )
+
+    def test_json_is_the_whole_record(self) -> None:
+        outcome = self.refund()("4471")
+        code, out, err = self.run_cli("show", outcome.effect_id, "--json")
+        self.assertEqual((code, err), (0, ""))
+        (effect,) = json.loads(out)["effects"]
+        self.assertEqual(effect["outcome"], outcome.to_json())
+        self.assertEqual([entry["kind"] for entry in effect["entries"]][-1], "committed")
+        self.assertEqual(effect["entries"], self.gate.receipt(outcome.effect_id)["entries"])
+
+    def test_odd_characters_and_secrets_break_no_line(self) -> None:
+        @self.gate.effect("odd", key=lambda case, **_: case)
+        def act(case: str, text: str) -> Any:
+            return {"id": "x", "client_secret": "hush-hush"}
+
+        outcome = act("a\x00b\n[bold]c", "\x1b[31mred\x1b[0m \u202e [link=x]y[/link]\n" + "long " * 100)
+        _, out, _ = self.run_cli("show", outcome.effect_id)
+        self.assertTrue(all(line.isprintable() for line in out.split("\n")), out)
+        self.assertIn("[bold]c", out)
+        self.assertIn("[link=x]y[/link]", out)
+        self.assertNotIn("hush-hush", out)
+        self.assertEqual(self.run_cli("show", "--request", "a\x00b\n[bold]c")[0], 0)
+
+    def test_in_colour_on_a_terminal_only(self) -> None:
+        outcome = self.refund()("4471")
+        os.environ.pop("NO_COLOR")
+        self.assertNotIn("\x1b", self.run_cli("show", outcome.effect_id)[1])
+        os.environ["FORCE_COLOR"] = "1"
+        self.assertIn("\x1b", self.run_cli("show", outcome.effect_id)[1])
+
+    def test_what_is_not_there(self) -> None:
+        for arguments, code in (
+            (("show", "0" * 32), 4),
+            (("show", "--request", "nobody"), 4),
+            (("show",), 2),
+            (("show", "x", "--request", "y"), 2),
+        ):
+            with self.subTest(arguments):
+                got, out, err = self.run_cli(*arguments)
+                self.assertEqual((got, out), (code, ""))
+                self.assertRegex(err, r"\Ainterlock: [^\n]+\n\Z")
+
+
+class Pending(CliCase):
+    def test_nothing(self) -> None:
+        self.refund()("1")
+        self.assertEqual(self.run_cli("pending"), (0, "Nothing waits for a person.\n", ""))
+        self.assertEqual(json.loads(self.run_cli("pending", "--json")[1]), {"pending": []})
+
+    def test_something_exits_with_one(self) -> None:
+        outcome = self.ambiguous("4471")
+        code, out, _ = self.run_cli("pending")
+        self.assertEqual(code, 1)
+        self.assertGolden("cli_pending.txt", out)
+        code, out, _ = self.run_cli("pending", "--json")
+        self.assertEqual((code, json.loads(out)["pending"][0]["effect_id"]), (1, outcome.effect_id))
+
+
+class Resolve(CliCase):
+    def test_it_did_not_land(self) -> None:
+        outcome = self.ambiguous("4471")
+        code, out, _ = self.run_cli(
+            "resolve", outcome.effect_id, "--not-landed", "--by", "kim", "--why", "not in the dashboard"
+        )
+        self.assertEqual(code, 0)
+        self.assertGolden("cli_resolve.txt", out)
+        self.assertEqual(self.run_cli("pending")[0], 0)
+        self.assertEqual(str(self.gate.outcome(outcome.effect_id)), "REFUSED:rejected")
+
+    def test_it_landed_as_json(self) -> None:
+        outcome = self.ambiguous()
+        code, out, _ = self.run_cli("resolve", outcome.effect_id, "--landed", "--by", "kim", "--why", "seen", "--json")
+        self.assertEqual((code, json.loads(out)["outcome"]), (0, "COMMITTED"))
+
+    def test_what_cannot_be_resolved(self) -> None:
+        done = self.refund()("1")
+        for effect_id in (done.effect_id, "0" * 32):
+            code, out, err = self.run_cli("resolve", effect_id, "--landed", "--by", "kim", "--why", "seen")
+            self.assertEqual((code, out), (4, ""))
+            self.assertRegex(err, r"\Ainterlock: [^\n]+\n\Z")
+            code, out, err = self.run_cli("resolve", effect_id, "--landed", "--by", "kim", "--why", "seen", "--json")
+            self.assertEqual((code, err, json.loads(out)["exit_code"]), (4, "", 4))
+
+    def test_who_and_why_must_be_said(self) -> None:
+        outcome = self.ambiguous()
+        for arguments in (
+            ("--by", "kim", "--why", "seen"),
+            ("--landed", "--why", "seen"),
+            ("--landed", "--by", "kim"),
+            ("--landed", "--by", " ", "--why", "seen"),
+        ):
+            with self.subTest(arguments):
+                code, _, err = self.run_cli("resolve", outcome.effect_id, *arguments)
+                self.assertEqual(code, 2)
+                self.assertNotIn("Traceback", err)
+        self.assertEqual(len(self.gate.pending()), 1)
+
+
+class Recover(CliCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(setattr, sys, "path", list(sys.path))
+        self.addCleanup(self.forget)
+        self.module = f"application_{self.folder.name.replace('-', '_')}"
+        patch = mock.patch.object(Path, "cwd", classmethod(lambda cls: self.folder))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def forget(self) -> None:
+        """Close the gates of the applications that were imported, and import them anew the next time."""
+        for name in [name for name in sys.modules if name.startswith(self.module)]:
+            for value in vars(sys.modules.pop(name)).values():
+                if isinstance(value, Gate):
+                    value.close()
+
+    def application(self, code: str = APPLICATION) -> str:
+        (self.folder / f"{self.module}.py").write_text(textwrap.dedent(code.replace("{path!r}", repr(str(self.path)))))
+        return self.module
+
+    def test_with_the_application_s_own_code(self) -> None:
+        self.service.script = [Lands(TimeoutError())]
+        self.assertEqual(str(self.refund(dedupes=True)("4471")), "IN_FLIGHT:waiting")
+        code, out, err = self.run_cli("recover", "--import", self.application(), journal=False)
+        self.assertEqual((code, err), (0, ""))
+        self.assertGolden("cli_recover.txt", out)
+        code, out, _ = self.run_cli("recover", "--import", f"{self.module}:gate", "--json")
+        self.assertEqual((code, json.loads(out)), (0, {"outcomes": [], "unregistered": []}))
+        self.assertEqual(self.run_cli("recover", "--import", self.module)[1], "Nothing was open.\n")
+
+    def test_what_stays_open_exits_with_one(self) -> None:
+        self.service.script = [RateLimited(retry_after=60)]
+        self.refund("mail.send")("4471")
+        self.refund().propose("4472")
+        code, out, _ = self.run_cli("recover", "--import", self.application())
+        self.assertEqual(code, 1)
+        self.assertGolden("cli_recover_open.txt", out)
+        code, out, _ = self.run_cli("recover", "--import", self.module, "--json")
+        self.assertEqual((code, json.loads(out)["unregistered"][0]["effect"]), (1, "mail.send"))
+
+    def test_what_cannot_be_imported(self) -> None:
+        self.application("import sys\nsys.exit('configure me: sk_test_abc')\n")
+        two = "from interlock_tools import Gate\na = Gate({path!r})\nb = Gate({path!r})\n"
+        (self.folder / f"{self.module}_two.py").write_text(two.replace("{path!r}", repr(str(self.path))))
+        for target in (
+            "no_such_module_anywhere",
+            self.module,
+            f"{self.module}_two",
+            f"{self.module}_two:nothing",
+            "json",
+            "json:dumps",
+            "",
+            ":gate",
+        ):
+            with self.subTest(target):
+                code, out, err = self.run_cli("recover", "--import", target)
+                self.assertEqual((code, out), (3, ""))
+                self.assertRegex(err, r"\Ainterlock: [^\n]+\n\Z")
+                self.assertNotIn("sk_test", err)
+        self.assertEqual(self.run_cli("recover", "--import", f"{self.module}_two:b")[0], 0)
+
+    def test_the_journal_named_must_be_the_one_used(self) -> None:
+        other = self.folder / "other.db"
+        Gate(other).close()
+        self.application(f"from interlock_tools import Gate\ngate = Gate({str(other)!r})\n")
+        code, _, err = self.run_cli("recover", "--import", self.module)
+        self.assertEqual(code, 3)
+        self.assertIn("other.db", err)
+        code, _, err = self.run_cli("recover", "--import", self.module, "--journal", f"sqlite://{other}", journal=False)
+        self.assertEqual((code, err), (0, ""))
+
+    def test_a_journal_that_is_not_there_is_not_made(self) -> None:
+        missing = self.folder / "missing.db"
+        code, _, err = self.run_cli("recover", "--import", self.application(), "--journal", str(missing), journal=False)
+        self.assertEqual(code, 3)
+        self.assertIn("there is no journal", err)
+        self.assertFalse(missing.exists())
+
+
+class Journals(CliCase):
+    def test_none_named_missing_or_unusable(self) -> None:
+        broken = self.folder / "broken.db"
+        broken.write_bytes(b"not a database, not at all" * 50)
+        for arguments in (
+            (),
+            ("--journal", ""),
+            ("--journal", str(self.folder / "missing.db")),
+            ("--journal", f"sqlite://{self.folder}/missing.db"),
+            ("--journal", str(broken)),
+            ("--journal", str(self.folder)),
+            ("--journal", "mysql://root:hunter2@localhost/x"),
+        ):
+            with self.subTest(arguments):
+                code, out, err = self.run_cli("pending", *arguments, journal=False)
+                self.assertEqual((code, out), (3, ""))
+                self.assertRegex(err, r"\Ainterlock: [^\n]+\n\Z")
+                self.assertNotIn("hunter2", err)
+        self.assertFalse((self.folder / "missing.db").exists())
+
+    def test_named_by_the_environment(self) -> None:
+        os.environ["INTERLOCK_JOURNAL"] = str(self.path)
+        self.assertEqual(self.run_cli("pending", journal=False)[0], 0)
+
+    def test_looking_changes_nothing(self) -> None:
+        outcome = self.ambiguous()
+        before = self.gate.receipt(outcome.effect_id)
+        for arguments in (("show", outcome.effect_id), ("pending",), ("show", "--request", "1", "--json")):
+            self.run_cli(*arguments)
+        self.assertEqual(self.gate.receipt(outcome.effect_id), before)
+        self.assertEqual(len(self.gate.journal.effects()), 1)
+
+
+class EntryPoint(CliCase):
+    """In processes of their own."""
+
+    def start(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+
+    def test_as_a_process(self) -> None:
+        self.ambiguous()
+        done = self.start("from interlock_tools.cli.main import main; main()", "pending", "--journal", str(self.path))
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn("AMBIGUOUS:no_evidence", done.stdout)
+
+    def test_without_its_packages(self) -> None:
+        """They are an extra; what is missing is named, with the command that installs it."""
+        done = self.start(
+            "import sys, importlib.util as util\n"
+            "real = util.find_spec\n"
+            "util.find_spec = lambda name, *a: None if name in ('typer', 'rich') else real(name, *a)\n"
+            "from interlock_tools.cli.main import main; main()"
+        )
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(
+            done.stderr,
+            "interlock: the command line needs typer and rich; pip install 'interlock-tools[cli]'\n",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
