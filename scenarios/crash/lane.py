@@ -25,7 +25,7 @@ import tenacity  # noqa: F401 (loaded here, so that no worker has to)
 import interlock_tools.journal.sqlite  # noqa: F401 (likewise)
 from interlock_tools.testing.crash import arm_from_environment
 from scenarios.crash.cells import Cell
-from scenarios.crash.contracts import SEND_TIMEOUT_S
+from scenarios.crash.contracts import SEND_TIMEOUT_S, Contract
 from scenarios.crash.worker import Worker
 from scenarios.sandbox import ControlClient, ControlError, SandboxProcess
 
@@ -84,7 +84,14 @@ class Story:
 class Stage:
     """One cell's surroundings: an account at the service, a journal, and workers on both."""
 
-    def __init__(self, sandbox: SandboxProcess, cell: Cell, directory: Path, new_interpreter: bool = False) -> None:
+    def __init__(
+        self,
+        sandbox: SandboxProcess,
+        cell: Cell,
+        directory: Path,
+        new_interpreter: bool = False,
+        really: Contract | None = None,
+    ) -> None:
         self.control: ControlClient = sandbox.control
         self.url = sandbox.url
         self.cell = cell
@@ -93,7 +100,7 @@ class Stage:
         self.path = f"/a/{self.account}/do"
         self._exec = new_interpreter
         self._lives = 0
-        terms = cell.terms
+        terms = really if really is not None else cell.terms
         self.control.reset()
         self.control.action(
             "open",
@@ -209,12 +216,28 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def carry_out(sandbox: SandboxProcess, cell: Cell, seed: int, least: int, new_interpreter: bool = False) -> Story:
-    """Let the cell happen. ``least``: how many requests at least are sent by the first worker, to wait for."""
+def carry_out(
+    sandbox: SandboxProcess,
+    cell: Cell,
+    seed: int,
+    least: int,
+    new_interpreter: bool = False,
+    really: Contract | None = None,
+) -> Story:
+    """Let the cell happen.
+
+    Args:
+        sandbox: a generic service; it is reset.
+        cell: which one.
+        seed: for how late requests are.
+        least: how many requests at least the first worker sends, to wait for them.
+        new_interpreter: each worker is started from nothing.
+        really: what the service does in truth, where that is not what the contract says.
+    """
     story = Story()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="interlock-cell-") as directory:
-        stage = Stage(sandbox, cell, Path(directory), new_interpreter)
+        stage = Stage(sandbox, cell, Path(directory), new_interpreter, really)
         for number, fate in enumerate(cell.fates, 1):
             stage.fate(number, fate, cell.lateness(number, seed))
 
