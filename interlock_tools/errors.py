@@ -13,6 +13,9 @@
     │   ├── JournalUnusable     cannot be opened here: corrupt, newer format, read-only, unsafe filesystem
     │   └── CommitUnknown       the connection died in COMMIT; read back before deciding
     ├── NotRecorded             a send ended but its end could not be written; recovery will find out
+    ├── VerificationError       a receipt or a policy (``receipts.errors``)
+    ├── WitnessError            asking or running a witness (``witness.errors``)
+    ├── KeyUnusable             a signing key that cannot be used (``keyfiles``)
     ├── OutcomeError            an outcome other than COMMITTED, from ``raise_for_status()``
     └── SendError               what a send function raises to say what the service's answer proves
         ├── DefiniteNo          the service did nothing, and says why

@@ -172,7 +172,7 @@ def reproved(document: Document, log: Signer | None = LOG, witnesses: tuple[KeyS
     book = Book(WRITER, log)
     positions: list[int | None] = []
     for envelope in document["records"]:
-        positions.append(book._grow(record_hash(base64.b64decode(envelope["payload"]))))
+        positions.append(book.grow(record_hash(base64.b64decode(envelope["payload"]))))
     book.checkpoint(witnesses)
     document["proofs"] = [str(proof) for proof in prove(positions, book.notes, book.read)]
     return document
@@ -755,7 +755,7 @@ def two_histories_of_different_sizes() -> Document:
     book.go_on(effect, STORIES["settled"][3:])
     document = parsed(book.receipt(effect))
     other, _ = book_of([proposed("hidden")])
-    positions: list[int | None] = [other._grow(sealed.hash) for sealed in book.records[effect][3:]]
+    positions: list[int | None] = [other.grow(sealed.hash) for sealed in book.records[effect][3:]]
     other.checkpoint(BOTH)
     other.write(STORIES["refused"])
     book.write(STORIES["refused"])
@@ -779,7 +779,7 @@ def records_logged_out_of_order() -> Document:
     book, (effect,) = book_of(STORIES["settled"])
     records = book.records[effect]
     other = Book(WRITER, LOG)
-    places = {number: other._grow(records[number].hash) for number in (0, 2, 1, 3, 4)}
+    places = {number: other.grow(records[number].hash) for number in (0, 2, 1, 3, 4)}
     other.checkpoint(BOTH)
     proofs = prove([places[number] for number in range(5)], other.notes, other.read)
     return parsed(build_receipt([record.envelope for record in records], WRITER, START_MS, proofs=proofs))

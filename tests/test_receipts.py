@@ -380,34 +380,47 @@ class Misuse(unittest.TestCase):
         self.assertTrue(all(hasattr(receipts, name) for name in receipts.__all__))
 
 
-class Purity(unittest.TestCase):
-    def test_nothing_here_opens_a_file_a_socket_or_a_clock(self) -> None:
+class Offline(unittest.TestCase):
+    CODE = (
+        "import sys, base64, encodings.idna\n"
+        "from interlock_tools.receipts import parse_policy, verify\n"
+        "policy = parse_policy(base64.b64decode(sys.argv[1]))\n"
+        "receipt = base64.b64decode(sys.argv[2])\n"
+    )
+
+    def _run(self, code: str, *prefix: str) -> None:
+        arguments = [base64.b64encode(data).decode() for data in (str(FULL).encode(), receipt_of("settled"))]
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", self.CODE + code, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
+        )
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("WITNESSED", "", 0))
+
+    def test_nothing_opens_a_file_a_socket_or_a_clock(self) -> None:
         """Run a whole verification with every audited way out closed."""
-        code = (
-            "import sys, base64, encodings.idna\n"
-            "from interlock_tools.receipts import parse_policy, verify\n"
-            "policy = parse_policy(base64.b64decode(sys.argv[1]))\n"
-            "receipt = base64.b64decode(sys.argv[2])\n"
+        self._run(
             "verify(receipt, policy)\n"
             "def closed(event, arguments):\n"
             "    if event.split('.')[0] in ('open', 'socket', 'subprocess', 'os', 'sqlite3', 'urllib'):\n"
             "        raise SystemExit(f'audited: {event}')\n"
             "sys.addaudithook(closed)\n"
             "import time; time.time = time.monotonic = None\n"
-            "report = verify(receipt, policy)\n"
-            "sys.stdout.write(report.word.value)\n"
+            "sys.stdout.write(verify(receipt, policy).word.value)\n"
         )
-        arguments = [base64.b64encode(data).decode() for data in (str(FULL).encode(), receipt_of("settled"))]
-        root = Path(__file__).parent.parent
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env={**os.environ, "PYTHONPATH": str(root)},
-        )
-        self.assertEqual((done.stdout, done.stderr, done.returncode), ("WITNESSED", "", 0))
+
+    def test_in_an_empty_network_namespace(self) -> None:
+        prefix = ("unshare", "--map-root-user", "--net")
+        try:
+            able = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=30).returncode == 0
+        except OSError:
+            able = False
+        if not able:
+            self.skipTest("this machine does not let us make a network namespace")
+        self._run("sys.stdout.write(verify(receipt, policy).word.value)\n", *prefix)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,16 @@ from interlock_tools.receipts.errors import FormatError
 from interlock_tools.receipts.keys import COSIGNATURE, KeySigner, VerifierKey, parse_verifier_key, verifier_key
 from interlock_tools.receipts.merkle import EMPTY_ROOT, Tree, consistency_proof, leaf_hash
 from interlock_tools.receipts.note import Note, parse_signature_lines
-from interlock_tools.witness import WitnessAhead, WitnessClient, WitnessDisagrees, WitnessRefused, WitnessUnreachable
+from interlock_tools.receipts.policy import parse_policy
+from interlock_tools.witness import (
+    WitnessAhead,
+    WitnessClient,
+    WitnessDisagrees,
+    WitnessRefused,
+    WitnessUnreachable,
+    clients_of,
+    gather,
+)
 from interlock_tools.witness.book import WitnessBook
 from interlock_tools.witness.errors import WitnessUnusable
 from interlock_tools.witness.server import initialise, open_witness
@@ -34,6 +43,7 @@ ROOT = Path(__file__).parent.parent
 LOG = KeySigner("log.example/refunds", b"l" * 32)
 OTHER_LOG = KeySigner("log.example/refunds", b"m" * 32)
 WITNESS = KeySigner("witness.example/a", b"a" * 32)
+SILENT = KeySigner("witness.example/c", b"c" * 32)
 ROUNDS = int(os.environ.get("INTERLOCK_WITNESS_KILLS", "4"))
 
 
@@ -389,6 +399,26 @@ class Served(Folder):
             self.assertIn(process.wait(30), (0, -signal.SIGTERM))
             with self.assertRaises(WitnessUnreachable):
                 client.cosign(log.note(13), log.prove, 12)
+
+    def test_gathering_for_a_policy(self) -> None:
+        log, copy = Log("a", 20), Log("b", 20, fork=4)
+        away = verifier_key(WITNESS, COSIGNATURE)
+        with self.server() as (_, client):
+            policy = parse_policy(
+                f"log {verifier_key(LOG)}\nwitness here {client.key} {client.url}\n"
+                f"witness away {away} http://127.0.0.1:1/\nwitness silent {verifier_key(SILENT, COSIGNATURE)}\n"
+                "group one any here away silent\nquorum one\n"
+            )
+            clients = clients_of(policy)
+            self.assertEqual(set(clients), {"here", "away"})
+            gathered = gather(log.note(9), clients, log.prove, {})
+            self.assertEqual((gathered.sizes, set(gathered.errors), gathered.amnesia), ({"here": 9}, {"away"}, None))
+            self.assertTrue(policy.met_by(set(gathered.sizes)))
+            self.assertIsNotNone(cosigned_at(gathered.note, client.key))
+            restored = gather(log.note(6), clients, log.prove, {"here": 6})
+            self.assertIsInstance(restored.amnesia, WitnessAhead)
+            self.assertFalse(policy.met_by(set(restored.sizes)))
+            self.assertIsInstance(gather(copy.note(12), clients, copy.prove, {"here": 9}).amnesia, WitnessDisagrees)
 
     def test_killed_at_each_point_of_an_answer(self) -> None:
         log, fork = Log("a", 20), Log("b", 20, fork=2)

@@ -222,14 +222,15 @@ class Book:
         )
         self.entries.setdefault(entry.effect_id, []).append(entry)
         records.append(sealed)
-        self.positions.setdefault(entry.effect_id, []).append(self._grow(sealed.hash))
+        self.positions.setdefault(entry.effect_id, []).append(self.grow(sealed.hash))
 
     def change_key(self, change: KeyChange, signer: Signer | None) -> None:
         """Append a key change."""
         sealed = seal_key_change(change, signer)
-        self.keys.append((sealed, self._grow(sealed.hash)))
+        self.keys.append((sealed, self.grow(sealed.hash)))
 
-    def _grow(self, leaf: bytes) -> int:
+    def grow(self, leaf: bytes) -> int:
+        """Append a leaf (a record's hash) and return its position."""
         position = self.tree.size
         self.tree, new = self.tree.append(leaf)
         self.nodes.update({(node.level, node.position): node.hash for node in new})
