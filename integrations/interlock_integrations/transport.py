@@ -44,6 +44,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError
 
 from interlock_tools import NotSent, SendError
 from interlock_tools.errors import describe
@@ -121,7 +122,7 @@ def sending(on_send: Callable[[], None]) -> Generator[None, None, None]:
         raise NoRequest("the client is not on the gated transport; mount it with transport.mount(session)")
 
 
-class _Marking(HTTPConnection):
+class GatedConnection(HTTPConnection):
     """Calls the current send's hook right before and right after the bytes of its request."""
 
     _about_to_send: _Send | None = None
@@ -157,16 +158,16 @@ class _Marking(HTTPConnection):
         super().send(data)
 
 
-class _MarkingTLS(_Marking, HTTPSConnection):
+class GatedTLSConnection(GatedConnection, HTTPSConnection):
     """The same over TLS."""
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Marking
+    ConnectionCls = GatedConnection
 
 
 class _PoolTLS(HTTPSConnectionPool):
-    ConnectionCls = _MarkingTLS
+    ConnectionCls = GatedTLSConnection
 
 
 _POOLS = {"http": _Pool, "https": _PoolTLS}
@@ -226,7 +227,7 @@ class GatedAdapter(HTTPAdapter):
         except Exception as error:
             if current.handed_over:
                 raise
-            raise NotSent(describe(_root(error))) from error
+            raise NotSent(describe(root_cause(error))) from error
 
 
 def _use_marking_connections(manager: PoolManager) -> None:
@@ -235,16 +236,6 @@ def _use_marking_connections(manager: PoolManager) -> None:
 
 def _path(request: requests.PreparedRequest) -> str:
     return (request.url or "").partition("?")[0]
-
-
-def _root(error: BaseException) -> BaseException:
-    """The error that names what went wrong: urllib3 and requests wrap it several times."""
-    for _ in range(10):
-        inner = getattr(error, "reason", None) or (error.args[0] if error.args else None)
-        if not isinstance(inner, BaseException):
-            break
-        error = inner
-    return error
 
 
 def mount(session: requests.Session) -> requests.Session:
@@ -283,3 +274,15 @@ def send_error(error: BaseException) -> SendError | None:
             return found
         found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
     return None
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """Return the error that names what went wrong: urllib3, requests and the SDKs wrap it several times."""
+    for _ in range(20):
+        inner = getattr(error, "reason", None) or (error.args[0] if error.args else None)
+        if not isinstance(inner, BaseException) and not isinstance(error, HTTPError):
+            inner = error.__cause__  # urllib3's own errors say more than what they rest on
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    return error

@@ -38,7 +38,7 @@ def model_of(definition: Definition, exposed: Sequence[str], given: Any, name: s
     if given is None:
         return _made(definition, exposed, name)
     if not (isinstance(given, type) and issubclass(given, BaseModel)):
-        raise DefinitionError(f"{name}: args_schema must be a pydantic model; a bare JSON schema checks nothing")
+        raise DefinitionError(f"{name}: args_schema must be a pydantic model; a JSON schema checks nothing")
     parameters = definition.signature.parameters
     fields = set(given.model_fields)
     needed = {argument for argument in exposed if parameters[argument].default is inspect.Parameter.empty}
@@ -46,7 +46,14 @@ def model_of(definition: Definition, exposed: Sequence[str], given: Any, name: s
         raise DefinitionError(
             f"{name}: args_schema has the fields {', '.join(sorted(fields))}; the effect takes {', '.join(exposed)}"
         )
-    return type(given.__name__, (given,), {"model_config": STRICT, "__doc__": given.__doc__, "__module__": __name__})
+    return strict(given)
+
+
+def strict(model: type[BaseModel]) -> type[BaseModel]:
+    """Return a model as strict and closed as ``STRICT``, which may be the one given."""
+    if all(model.model_config.get(name) == value for name, value in STRICT.items()):
+        return model
+    return type(model.__name__, (model,), {"model_config": STRICT, "__doc__": model.__doc__, "__module__": __name__})
 
 
 def _made(definition: Definition, exposed: Sequence[str], name: str) -> type[BaseModel]:

@@ -18,7 +18,7 @@ from ..effect import BaseEffect, Effect
 from ..errors import BadArguments, BadRequest, DefinitionError, JournalError, NotRecorded, describe
 from ..outcome import Outcome, Reason
 from .request import Source, ask, bubbles_up, check_source, check_sources, reference
-from .schema import model_of, summary, what_is_wrong
+from .schema import model_of, strict, summary, what_is_wrong
 
 log = logging.getLogger("interlock_tools")
 
@@ -57,10 +57,14 @@ class GatedTool(BaseTool):
     handle_tool_error: Any = True
 
     def model_post_init(self, context: Any) -> None:
-        """Check what subclasses and callers set. Raises ``DefinitionError``."""
+        """Check what subclasses and callers set, and make the schema strict. Raises ``DefinitionError``."""
         super().model_post_init(context)
         if self.response_format != "content_and_artifact":
             raise DefinitionError(f"{self.name}: a gated tool always answers with content and artifact")
+        schema = self.args_schema
+        if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+            raise DefinitionError(f"{self.name}: args_schema must be a pydantic model; a JSON schema checks nothing")
+        self.args_schema = strict(schema)
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None

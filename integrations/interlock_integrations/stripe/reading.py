@@ -6,7 +6,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import stripe
+
 from interlock_tools import DefinitionError
+from interlock_tools.errors import describe
+
+from ..transport import root_cause
 
 EFFECT_ID = "interlock_effect_id"
 """Name of the metadata entry that holds the effect's id on everything that a gated tool makes."""
@@ -22,9 +27,17 @@ def every(listing: Callable[..., Any], **filters: Any) -> Iterator[dict[str, Any
     """Yield every object of a listing, every page, newest first, as plain dicts.
 
     Raises:
+        ConnectionError: Stripe cannot be reached.
         RuntimeError: there are more than ``MAX_OBJECTS``, or the answer is no list.
-        stripe.StripeError: a page cannot be read.
+        stripe.StripeError: Stripe's answer is an error.
     """
+    try:
+        yield from _every(listing, filters)
+    except stripe.APIConnectionError as error:
+        raise ConnectionError(f"Stripe cannot be reached: {describe(root_cause(error))}") from error
+
+
+def _every(listing: Callable[..., Any], filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     page = listing({**filters, "limit": PAGE})
     if getattr(page, "object", None) != "list":
         raise RuntimeError("Stripe's answer is not a list, so it does not say that something is absent")
