@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from json import encoder as json_encoder
 from typing import Any
 
 MAX_INTEGER = 2**53 - 1
@@ -19,9 +21,25 @@ MAX_INTEGER = 2**53 - 1
 MAX_DEPTH = 32
 """Deepest nesting of lists and dicts."""
 
-_encode = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode
+
+def _make_encode() -> Callable[[Any], str]:
+    """Make the encoder once. ``JSONEncoder.encode`` makes one for each value, which takes as long as a small value."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
+    )
+    make: Any = getattr(json_encoder, "c_make_encoder", None)
+    basestring: Any = getattr(json_encoder, "encode_basestring", None)
+    try:
+        chunks = make(None, encoder.default, basestring, None, ":", ",", True, False, False)
+        sample = {"b": ["é\n", -1, None], "a": {"c": True}}
+        if "".join(chunks(sample, 0)) == encoder.encode(sample):
+            return lambda value: "".join(chunks(value, 0))
+    except TypeError:
+        pass  # an interpreter that makes it in another way, or in Python alone
+    return encoder.encode
+
+
+_encode = _make_encode()
 
 
 class CanonicalError(ValueError):

@@ -40,7 +40,6 @@ class Guard:
     """
 
     def __init__(self, path: Path) -> None:
-        self._wal = f"{path}-wal"
         self._fds: list[int] = []
         try:
             self._hold(str(path), _SHARED_FIRST, _SHARED_BYTES)
@@ -63,13 +62,14 @@ class Guard:
                 time.sleep(0.001)  # somebody is closing it for the last time
 
     def is_void(self) -> bool:
-        """Whether the log or its index has been removed, so that others use new ones.
+        """Whether the log has been removed, so that others use a new one.
 
-        SQLite removes both together. The log is not asked for its status: on
-        Linux 6.13 and later that makes each write after it a change of the
-        file's time, which costs half an fsync.
+        SQLite removes the log's index together with it, and the index is what
+        is looked at here. To look at the log itself makes each write after it a
+        change of the file's time on Linux 6.13 and later, which costs half an
+        fsync.
         """
-        return os.fstat(self._fds[1]).st_nlink == 0 or not os.access(self._wal, os.F_OK)
+        return os.fstat(self._fds[1]).st_nlink == 0
 
     def let_last_close(self) -> None:
         """Let go of the locks, so that the last connection to be closed tidies up. Keeps the descriptors."""
