@@ -81,6 +81,7 @@ _NOT_LANDED = (Kind.NOT_LANDED, {"sends": [1], "proof": "lookup"})
 
 
 def _stories() -> dict[str, Story]:
+    """A table, and as long as it has to be."""
     unknown = (Kind.UNKNOWN, {"send": 1, "cause": "ReadTimeout", "clock": clock(2000)})
     resent = {"evidence": EVIDENCE, "by_us": "yes", "via": "resend", "send": 2}
     asked = (Kind.APPROVAL_REQUESTED, {"digest": "d1", "expires_at_ms": START_MS + 600_000})
