@@ -163,11 +163,11 @@ class GatedTLSConnection(GatedConnection, HTTPSConnection):
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = GatedConnection
+    ConnectionCls = GatedConnection  # pyright: ignore[reportAssignmentType]  # narrower than urllib3 declares
 
 
 class _PoolTLS(HTTPSConnectionPool):
-    ConnectionCls = GatedTLSConnection
+    ConnectionCls = GatedTLSConnection  # pyright: ignore[reportAssignmentType]
 
 
 _POOLS = {"http": _Pool, "https": _PoolTLS}

@@ -18,6 +18,7 @@ class Clock(Protocol):
 
     def now(self) -> Instant:
         """Return the present moment."""
+        ...
 
 
 class SystemClock:

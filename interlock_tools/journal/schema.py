@@ -30,7 +30,7 @@ def statements(script: str) -> Iterator[str]:
 
 def read_sql(name: str) -> str:
     """Return one of the files in ``sql/``."""
-    return (files(__package__) / "sql" / name).read_text(encoding="utf-8")
+    return (files("interlock_tools.journal") / "sql" / name).read_text(encoding="utf-8")
 
 
 def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str] | None = None) -> None:

@@ -38,13 +38,16 @@ class Signer(Protocol):
     @property
     def name(self) -> str:
         """The key's name, part of its identity: no spaces, no ``+``."""
+        ...
 
     @property
     def public_key(self) -> bytes:
         """The raw public key, 32 bytes."""
+        ...
 
     def sign(self, message: bytes) -> bytes:
         """Return the 64-byte RFC 8032 signature of ``message``."""
+        ...
 
 
 class KeySigner:

@@ -123,11 +123,11 @@ def _covering(paths: Sequence[Path]) -> list[Path]:
     """``paths``, and where else an entry repeats the same values or digests over them."""
     found = list(paths)
     for path in paths:
-        if path[0] == "facts" and len(path) > 1:
+        if len(path) > 1 and path[0] == "facts":
             found.append(("changes", path[1]))
-        if path[0] == "evidence":
+        if path[:1] == ("evidence",):
             found.append(("result", *path))
-    if any(path[0] == "payload" for path in paths):
+    if any(path[:1] == ("payload",) for path in paths):
         found.extend(_PAYLOAD_DIGESTS)
     return list(dict.fromkeys(found))
 
