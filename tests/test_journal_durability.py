@@ -19,7 +19,7 @@ from journal_support import JournalCase
 
 from interlock_tools.core.entries import Kind
 from interlock_tools.errors import CommitUnknown, JournalError
-from interlock_tools.journal import connections, database
+from interlock_tools.journal import connections
 from interlock_tools.journal.protocol import Conflict, OverBudget
 from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
 
@@ -61,6 +61,31 @@ class TestConnections(JournalCase):
         self.assertEqual(self.sessions(), [])
         self.assertEqual(len(self.journal().effects()), 1)
 
+    def test_processes_that_create_it_at_the_same_time(self) -> None:
+        code = (
+            "import sys; from interlock_tools.journal.sqlite import SqliteJournal\n"
+            "from interlock_tools.testing.journal_story import Story, TO_DISPATCHED\n"
+            "from pathlib import Path\n"
+            "sys.stdin.readline()\n"
+            "for number in range(8):\n"
+            "    journal = SqliteJournal(f'{sys.argv[1]}{number}')\n"
+            "    Story(journal, sys.argv[2]).append(*TO_DISPATCHED)\n"
+            "    if sys.argv[2] != '0': journal.close()\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", code, str(self.path)]
+        started = [
+            subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, env=environment) for number in range(5)
+        ]
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.close()
+        self.assertEqual([process.wait(60) for process in started], [0] * 5)
+        for number in range(8):
+            self.path = self.path.with_name(f"journal.db{number}")
+            self.assertEqual(len(self.journal().effects()), 5)
+
     def test_a_read_does_not_wait_for_a_commit(self) -> None:
         journal = self.journal()
         self.story(journal).append(Kind.PROPOSED)
@@ -89,10 +114,10 @@ class TestConnections(JournalCase):
     def test_a_process_that_stands_still_while_it_commits_is_reported(self) -> None:
         journal = self.journal()
         child = self.child()
-        child.ask("run", "import fcntl; journal._database._open_lock(); fcntl.flock(journal._database._lock_fd, 2)")
+        child.ask("run", "journal._database._lock.acquire()")
         child.stop()
         with (
-            mock.patch.object(database, "BUSY_TIMEOUT_S", 0.05),
+            mock.patch.object(journal._database._lock, "_timeout_s", 0.05),
             self.assertRaisesRegex(JournalError, "another process has been committing"),
         ):
             self.story(journal).append(Kind.PROPOSED)

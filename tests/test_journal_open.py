@@ -112,6 +112,18 @@ class TestUnusable(JournalCase):
                     self.refused(self.path, rf"on {kind} \(mounted at {self.folder}\).*local disk.*postgresql://")
                 self.assertFalse(self.path.exists())
 
+    def test_a_file_with_two_names(self) -> None:
+        """Each name would have a log and sessions of its own."""
+        self.journal().close()
+        (self.folder / "other.db").hardlink_to(self.path)
+        self.refused(self.path, "another name elsewhere")
+        (self.folder / "other.db").unlink()
+        mounts = self.folder / "mountinfo"
+        mounts.write_text(f"1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 8:1 /x {self.path} rw - ext4 /dev/sda rw\n")
+        with mock.patch.object(filesystems, "_MOUNTS", mounts):
+            self.refused(self.path, "mounted by itself.*mount its directory")
+        self.journal()
+
     def test_locks_that_exclude_nobody(self) -> None:
         with mock.patch("fcntl.flock", lambda fd, how: None):
             self.refused(self.path, "locks do not exclude")

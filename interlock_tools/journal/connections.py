@@ -42,6 +42,10 @@ class Connections:
         self._paused = False
         self._changed = threading.Condition(threading.Lock())
 
+    def is_open(self) -> bool:
+        """Whether the file is guarded, and so may be connected to."""
+        return self._guard is not None
+
     def open(self) -> None:
         """Connect, create or migrate the schema, and guard the file. Does nothing if that is done.
 

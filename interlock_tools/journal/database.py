@@ -6,12 +6,10 @@ All journals of a process that open the same file share one ``Database``.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from .protocol import Conflict, OverBudget
 from .schema import QUERIES
 from .sessions import Session
 from .sightings import tidy
+from .writerlock import WriterLock
 from .writes import Batch, Guess, Plan, append_at_once
 
 FORK_WAIT_S = 10.0
@@ -53,7 +52,7 @@ class Database:
             database = _open.get(_identity(path))
             if database is None:
                 database = Database(path)
-                database.connections.open()
+                database.connect()
                 _open[database.identity] = database
             database.users += 1
             return database
@@ -74,7 +73,12 @@ class Database:
         self.connections = Connections(self.path)
         self._queue = CommitQueue(self._commit)
         self._guess = Guess()
-        self._lock_fd: int | None = None
+        self._lock = WriterLock(self.directory / "writer.lock", BUSY_TIMEOUT_S)
+
+    def connect(self) -> None:
+        """Create or open the file, while no other process does so or commits."""
+        with self._lock:
+            self.connections.open()
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -91,14 +95,15 @@ class Database:
         """Run one query."""
         self._here()
         try:
+            if not self.connections.is_open():
+                self.connect()
             return self.connections.read(query, values)
         except sqlite3.Error as error:
             raise translated(self.path, error) from error
 
     def _commit(self, jobs: Sequence[Job]) -> None:
         """Commit a batch. If the log is not the one at its path any more, find out what others see, and go on there."""
-        fd = self._lock_fd if self._lock_fd is not None else self._open_lock()
-        _lock(fd, self.path)
+        self._lock.acquire()
         try:
             self._transact(jobs)
             left = jobs
@@ -109,7 +114,7 @@ class Database:
             else:
                 raise CommitUnknown(f"{self.path}: its write-ahead log is being replaced all the time; read back")
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            self._lock.release()
         for job in jobs:
             if job.error is None:
                 for plan in job.plans:
@@ -174,20 +179,6 @@ class Database:
             ) from error
         return True
 
-    def _open_lock(self) -> int:
-        """Open what keeps every other process's commits and checkpoints out.
-
-        SQLite does so too, but by record locks of the log's index, and those
-        are dropped when the host program reads that file.
-        """
-        try:
-            self.directory.mkdir(exist_ok=True)
-            fd = os.open(self.directory / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise JournalError(f"{self.directory} cannot be written ({error.strerror})") from error
-        self._lock_fd = fd
-        return fd
-
     # -- sessions -------------------------------------------------------------------------------------
 
     def session(self, clock: Clock) -> Session:
@@ -227,11 +218,10 @@ class Database:
                 return
             identity = self.identity
             if self._queue.pause(FORK_WAIT_S):
-                self.connections.finish(FORK_WAIT_S)
+                with contextlib.suppress(JournalError), self._lock:
+                    self.connections.finish(FORK_WAIT_S)
             self._queue.resume()
-            if self._lock_fd is not None:
-                os.close(self._lock_fd)
-                self._lock_fd = None
+            self._lock.close()
             for name, session in list(self._sessions.items()):
                 if not session.is_running():
                     session.end()
@@ -264,8 +254,7 @@ class Database:
         self.connections.disown()
         for session in self._sessions.values():
             session.disown()
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
+        self._lock.close()
         self._start()
 
 
@@ -286,25 +275,6 @@ def _identity(path: Path) -> tuple[int, int]:
     except FileNotFoundError:
         return (0, 0)
     return (status.st_dev, status.st_ino)
-
-
-def _lock(fd: int, path: Path) -> None:
-    """Take the writers' lock, waiting for other processes, but not for ever."""
-    pause_s, deadline = 0.00005, 0.0
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            now = time.monotonic()
-            deadline = deadline or now + BUSY_TIMEOUT_S
-            if now > deadline:
-                raise JournalError(
-                    f"{path}: another process has been committing for {BUSY_TIMEOUT_S:.0f} s; it may be stopped. "
-                    "Nothing was written; let it go on or end it, then call again."
-                ) from None
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, 0.002)
 
 
 def translated(path: Path, error: sqlite3.Error) -> JournalError:

@@ -38,7 +38,17 @@ def require_safe(path: Path, directory: Path) -> None:
     Raises:
         JournalUnusable: read-only, on a network filesystem, or where ``flock`` does not exclude.
     """
-    mount, kind = filesystem_of(path.parent, _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"))
+    try:
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        links = path.stat().st_nlink if path.exists() else 1
+    except OSError as error:
+        raise JournalUnusable(f"{path}: cannot tell what it is on ({error}); mount /proc") from error
+    mount, kind = filesystem_of(path, mounts)
+    if mount == str(path) or links > 1:
+        raise JournalUnusable(
+            f"{path} has another name elsewhere (a hard link, or it is mounted by itself into a container), so that "
+            "its write-ahead log and its sessions would lie in two places. Use one name, and mount its directory."
+        )
     if kind in NETWORK or (kind.startswith("fuse") and kind not in LOCAL_FUSE):
         raise JournalUnusable(
             f"{path} is on {kind} (mounted at {mount}), where several machines may share files and locks cannot be "
@@ -49,15 +59,15 @@ def require_safe(path: Path, directory: Path) -> None:
     _require_flock(directory)
 
 
-def filesystem_of(folder: Path, mountinfo: str) -> tuple[str, str]:
-    """Return the mount point that ``folder`` (a real path) lies under, and the type of its filesystem."""
+def filesystem_of(place: Path, mountinfo: str) -> tuple[str, str]:
+    """Return the mount point that a file or folder (a real path) lies under, and the type of its filesystem."""
     best, kind = "", "unknown"
     for line in mountinfo.splitlines():
         fields = line.split(" ")
         if len(fields) < 7 or "-" not in fields:
             continue
         mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
-        inside = mount == "/" or str(folder) == mount or str(folder).startswith(mount + "/")
+        inside = mount == "/" or str(place) == mount or str(place).startswith(mount + "/")
         if inside and len(mount) >= len(best):  # the later of two mounts at one place covers the earlier
             best, kind = mount, fields[fields.index("-") + 1]
     return best, kind

@@ -97,14 +97,17 @@ def _flock(kind: int, start: int, length: int) -> bytes:
 
 
 def _others_open(own: dict[int, int]) -> bool:
-    """Whether this process has other descriptors of the files."""
+    """Whether this process has other descriptors of the files, as far as can be told."""
     devices = {inode: os.fstat(fd).st_dev for inode, fd in own.items()}
-    for link in Path("/proc/self/fd").iterdir():
-        fd = int(link.name)
+    try:
+        found = [int(link.name) for link in Path("/proc/self/fd").iterdir()]
+    except OSError:
+        return True
+    for fd in found:
         try:
             status = os.fstat(fd)
         except OSError:
-            continue
+            continue  # that of the listing
         if devices.get(status.st_ino) == status.st_dev and fd not in own.values():
             return True
     return False

@@ -68,7 +68,7 @@ class Session:
             fd = -1
             try:
                 directory.mkdir(exist_ok=True)
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
                 os.posix_fallocate(fd, 0, marks.FILE_BYTES)
                 os.pwrite(fd, marks.header(path.name, os.getpid(), clock.now()), 0)
                 if _lock(fd, path):
