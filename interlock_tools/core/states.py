@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from .entries import Entry, Instant, Kind
 
@@ -43,8 +42,7 @@ ENDS_SHORTCUTS = frozenset({"definite_no", "precondition_failed"})
 """Proofs after which an effect is no longer resent on the word of the service contract (rules 5 and 6)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """One hand-over of a request to the network. ``number`` counts from 1 within the effect."""
 
     number: int
@@ -64,8 +62,7 @@ class Send:
         return self.status is not SendStatus.NOT_LANDED
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The fold of an effect's entries."""
 
     phase: Phase = Phase.NEW
@@ -73,7 +70,7 @@ class State:
     name: str = ""
     request_key: str = ""
     decision: int = 0
-    payload: dict[str, Any] = field(default_factory=dict)
+    payload: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
     payload_digest: str = ""
     facts: dict[str, Any] | None = None
     grant: dict[str, Any] | None = None
@@ -183,7 +180,7 @@ def step(state: State, entry: Entry) -> State:
         raise IllegalTransition(state.phase, entry.kind, f"sequence number {entry.seq} follows {state.seq}")
     handler = _HANDLERS.get(entry.kind)
     if handler is None:
-        return replace(state, phase=after, seq=entry.seq)
+        return state._replace(phase=after, seq=entry.seq)
     return handler(state, entry, after)
 
 
@@ -197,8 +194,7 @@ def fold(entries: Iterable[Entry], start: State | None = None) -> State:
 
 def _proposed(state: State, entry: Entry, after: Phase) -> State:
     body = entry.body
-    return replace(
-        state,
+    return state._replace(
         phase=after,
         seq=entry.seq,
         name=body["effect"],
@@ -212,7 +208,7 @@ def _proposed(state: State, entry: Entry, after: Phase) -> State:
 
 
 def _authorized(state: State, entry: Entry, after: Phase) -> State:
-    return replace(state, phase=after, seq=entry.seq, grant=entry.body.get("grant"))
+    return state._replace(phase=after, seq=entry.seq, grant=entry.body.get("grant"))
 
 
 def _dispatched(state: State, entry: Entry, after: Phase) -> State:
@@ -227,8 +223,7 @@ def _dispatched(state: State, entry: Entry, after: Phase) -> State:
     if budgets and state.reserved:
         raise IllegalTransition(state.phase, entry.kind, "its budgets are reserved already")
     send = Send(body["send"], body["session"], body.get("mark"), Instant.from_json(body["clock"]))
-    return replace(
-        state,
+    return state._replace(
         phase=after,
         seq=entry.seq,
         sends=(*state.sends, send),
@@ -248,7 +243,7 @@ def _ended(state: State, entry: Entry, number: int, **changes: Any) -> tuple[Sen
     send = state.send(number)
     if send is None or not send.may_have_landed:
         raise IllegalTransition(state.phase, entry.kind, f"send {number} is not one whose end is unknown")
-    return tuple(replace(s, **changes) if s.number == number else s for s in state.sends)
+    return tuple(s._replace(**changes) if s.number == number else s for s in state.sends)
 
 
 def _since(send: Send | None, moment: Instant, fresh: bool) -> tuple[Instant, ...]:
@@ -267,8 +262,7 @@ def _unknown(state: State, entry: Entry, after: Phase) -> State:
     since = _since(send, Instant.from_json(body["clock"]), fresh)
     sends = _ended(state, entry, body["send"], status=SendStatus.UNKNOWN, since=since, lease_ms=0, cause=body["cause"])
     stored = bool(body.get("stored"))
-    return replace(
-        state,
+    return state._replace(
         phase=after,
         seq=entry.seq,
         sends=sends,
@@ -282,7 +276,7 @@ def _not_landed(state: State, entry: Entry, after: Phase) -> State:
     sends = state.sends
     for number in entry.body["sends"]:
         sends = _ended(
-            replace(state, sends=sends),
+            state._replace(sends=sends),
             entry,
             number,
             status=SendStatus.NOT_LANDED,
@@ -290,29 +284,29 @@ def _not_landed(state: State, entry: Entry, after: Phase) -> State:
             cause=proof,
         )
     off = state.shortcuts_off or proof in ENDS_SHORTCUTS
-    return replace(state, phase=after, seq=entry.seq, sends=sends, shortcuts_off=off)
+    return state._replace(phase=after, seq=entry.seq, sends=sends, shortcuts_off=off)
 
 
 def _orphaned(state: State, entry: Entry, after: Phase) -> State:
     send = state.send(entry.body["send"])
     since = _since(send, Instant.from_json(entry.body["clock"]), False)
     sends = _ended(state, entry, entry.body["send"], status=SendStatus.ORPHANED, since=since, lease_ms=0)
-    return replace(state, phase=after, seq=entry.seq, sends=sends)
+    return state._replace(phase=after, seq=entry.seq, sends=sends)
 
 
 def _sender_lost(state: State, entry: Entry, after: Phase) -> State:
     body = entry.body
     since = _since(state.send(body["send"]), Instant.from_json(body["clock"]), False)
     sends = _ended(state, entry, body["send"], status=SendStatus.LOST, since=since, lease_ms=body["lease_ms"])
-    return replace(state, phase=after, seq=entry.seq, sends=sends)
+    return state._replace(phase=after, seq=entry.seq, sends=sends)
 
 
 def _committed(state: State, entry: Entry, after: Phase) -> State:
     number = entry.body.get("send")
     sends = state.sends
     if number is not None and state.send(number) is not None:
-        sends = tuple(replace(s, status=SendStatus.LANDED) if s.number == number else s for s in sends)
-    return replace(state, phase=after, seq=entry.seq, sends=sends, closing=entry)
+        sends = tuple(s._replace(status=SendStatus.LANDED) if s.number == number else s for s in sends)
+    return state._replace(phase=after, seq=entry.seq, sends=sends, closing=entry)
 
 
 def _refused(state: State, entry: Entry, after: Phase) -> State:
@@ -320,18 +314,18 @@ def _refused(state: State, entry: Entry, after: Phase) -> State:
         raise IllegalTransition(state.phase, entry.kind, "a send of it may have landed")
     if state.phase is P.REFUSED and not _was_unreachable(state):
         raise IllegalTransition(state.phase, entry.kind, "refused for good")
-    return replace(state, phase=after, seq=entry.seq, closing=entry, reserved=())
+    return state._replace(phase=after, seq=entry.seq, closing=entry, reserved=())
 
 
 def _ambiguous(state: State, entry: Entry, after: Phase) -> State:
-    return replace(state, phase=after, seq=entry.seq, closing=entry)
+    return state._replace(phase=after, seq=entry.seq, closing=entry)
 
 
 def _resolved(state: State, entry: Entry, after: Phase) -> State:
     if state.phase is P.REFUSED and not state.contradicted:
         raise IllegalTransition(state.phase, entry.kind, "refused, and nothing contradicts that")
     reserved = state.reserved if entry.body["landed"] else ()
-    return replace(state, phase=after, seq=entry.seq, closing=entry, reserved=reserved)
+    return state._replace(phase=after, seq=entry.seq, closing=entry, reserved=reserved)
 
 
 def _replaced(state: State, entry: Entry, after: Phase) -> State:
@@ -339,20 +333,20 @@ def _replaced(state: State, entry: Entry, after: Phase) -> State:
         raise IllegalTransition(state.phase, entry.kind, "a late answer shows that it landed")
     if state.phase is P.RESOLVED and state.closing is not None and state.closing.body["landed"]:
         raise IllegalTransition(state.phase, entry.kind, "it landed")
-    return replace(state, phase=after, seq=entry.seq, closing=entry)
+    return state._replace(phase=after, seq=entry.seq, closing=entry)
 
 
 def _released(state: State, entry: Entry, after: Phase) -> State:
-    return replace(state, phase=after, seq=entry.seq, reserved=())
+    return state._replace(phase=after, seq=entry.seq, reserved=())
 
 
 def _settled(state: State, entry: Entry, after: Phase) -> State:
-    return replace(state, phase=after, seq=entry.seq, settled=entry)
+    return state._replace(phase=after, seq=entry.seq, settled=entry)
 
 
 def _late(state: State, entry: Entry, after: Phase) -> State:
     late = state.late if state.contradicted else entry  # evidence outweighs what comes after it
-    return replace(state, phase=after, seq=entry.seq, late=late)
+    return state._replace(phase=after, seq=entry.seq, late=late)
 
 
 _HANDLERS = {
