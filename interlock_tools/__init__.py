@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .authority import Budget, Grant
 from .contract import Contract
+from .effect import AsyncEffect, Effect
 from .errors import (
     BadArguments,
     BadRequest,
@@ -33,12 +34,14 @@ from .errors import (
 )
 from .evidence import Evidence
 from .gate import Gate
+from .on_send import OnSend
 from .outcome import Outcome, Reason, Status
 from .recovery import Report
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncEffect",
     "BadArguments",
     "BadRequest",
     "Budget",
@@ -46,6 +49,7 @@ __all__ = [
     "Contract",
     "DefiniteNo",
     "DefinitionError",
+    "Effect",
     "Evidence",
     "Gate",
     "Grant",
@@ -58,6 +62,7 @@ __all__ = [
     "NotRecorded",
     "NotRegistered",
     "NotSent",
+    "OnSend",
     "Outcome",
     "OutcomeError",
     "PreconditionFailed",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar, overload
-
-from typing_extensions import ParamSpec
+from typing import Any, overload
 
 from .commands import arun, run
 from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
@@ -22,9 +20,6 @@ from .journal.protocol import BudgetUse, Conflict, EffectRow, Journal, Write
 from .outcome import Outcome
 from .recovery import Report, recover
 from .reporting import outcome_of
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Gate:
@@ -325,11 +320,14 @@ class EffectDecorator:
         self._name = name
         self._options = options
 
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]]) -> AsyncEffect[P]: ...
+    # Callers leave ``idempotency_key`` and ``on_send`` out, and no type can take a keyword off a signature. So
+    # checkers let every argument through here, and the gate checks each call itself.
 
     @overload
-    def __call__(self, function: Callable[P, R]) -> Effect[P]: ...
+    def __call__(self, function: Callable[..., Awaitable[Any]]) -> AsyncEffect[...]: ...
+
+    @overload
+    def __call__(self, function: Callable[..., Any]) -> Effect[...]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         definition = define(function, self._name, **self._options)

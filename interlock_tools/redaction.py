@@ -9,6 +9,7 @@ must not put one into an argument, a fact or an exception.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 BLOT = "[secret]"
 
@@ -18,8 +19,7 @@ _NAME = (
 )
 """Words whose value is a credential, also at the end of a longer name (``client_secret``, ``x-api-key``)."""
 
-_SHAPES = re.compile(
-    r"""
+_SHAPES = r"""
     -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)   # PEM
     | (?<![A-Za-z0-9])(?:
         (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9_*]+        # Stripe API keys
@@ -33,35 +33,46 @@ _SHAPES = re.compile(
       | SG\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+           # SendGrid
       | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?   # JSON web tokens
     )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_IN_URL = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*(?=@)")
-_SCHEME = re.compile(
-    r"(?i)\b(bearer|basic|digest|token)(\s{1,5})"
-    r"(?=(?-i:\S+[0-9=A-Z]))[A-Za-z0-9._~+/=:-]{8,}"  # "token expiration" is prose
-)
-_NAMED = re.compile(
-    rf"""(?ix)
+"""
+_IN_URL = r"(?<=://)[^/\s@]*:[^/\s]*(?=@)"
+_NAMED = rf"""
     ( (?:{_NAME}) ["']? \s{{0,5}} [=:] \s{{0,5}} (?:b(?=["']))? )                # the name, kept
     (?: (?:bearer|basic|digest|token) \s{{1,5}} )?
     (?: "(?:[^"\\]|\\.)*(?:"|\Z) | '(?:[^'\\]|\\.)*(?:'|\Z) | ["']?(?!\[secret\])[^\s"',;&)}}\]]+ )
-    """
+"""
+_SCHEME = (
+    r"\b(bearer|basic|digest|token)(\s{1,5})"
+    r"(?=(?-i:\S+[0-9=A-Z]))[A-Za-z0-9._~+/=:-]{8,}"  # "token expiration" is prose
 )
-_NAME_OF_A_SECRET = re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{_NAME})$")
+_FIELD = rf"(?:^|[^a-z0-9])(?:{_NAME})$"
+
+
+@cache
+def _compiled() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What to look for and what to put in its place. Compiled on first use: most programs start without any."""
+    return (
+        (re.compile(_SHAPES, re.VERBOSE | re.DOTALL), BLOT),
+        (re.compile(_IN_URL), BLOT),
+        (re.compile(_NAMED, re.VERBOSE | re.IGNORECASE), rf"\g<1>{BLOT}"),
+        (re.compile(_SCHEME, re.IGNORECASE), rf"\g<1>\g<2>{BLOT}"),
+    )
+
+
+@cache
+def _field() -> re.Pattern[str]:
+    return re.compile(_FIELD, re.IGNORECASE)
 
 
 def redact(text: str) -> str:
     """Return ``text`` with everything that looks like a credential replaced by ``[secret]``. Idempotent."""
-    text = _SHAPES.sub(BLOT, text)
-    text = _IN_URL.sub(BLOT, text)
-    text = _NAMED.sub(rf"\g<1>{BLOT}", text)
-    return _SCHEME.sub(rf"\g<1>\g<2>{BLOT}", text)
+    for pattern, instead in _compiled():
+        text = pattern.sub(instead, text)
+    return text
 
 
 def names_a_secret(name: str) -> bool:
     """Whether a field of this name holds a credential, for example ``client_secret`` or ``Authorization``."""
-    return _NAME_OF_A_SECRET.search(name) is not None
+    return _field().search(name) is not None
 
 
 def clean(text: str, most: int = 300, *, first_line: bool = False) -> str:

@@ -86,30 +86,30 @@ class Known(unittest.TestCase):
 
 class Properties(unittest.TestCase):
     @given(SHAPED, PROSE, PROSE)
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=80)
     def test_a_credential_known_by_its_shape_is_blotted_anywhere(self, secret: str, before: str, after: str) -> None:
         for text in (f"{before} {secret} {after}", f"{before}={secret}", f"{before}'{secret}'{after}", f"({secret})"):
             self.assertNotIn(secret, redact(text))
 
     @given(NAMES, VALUES, st.sampled_from(["{n}={v}", "{n}: {v}", '"{n}": "{v}"', "'{n}': '{v}'", "{n}=Bearer {v}"]))
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=80)
     def test_a_value_known_by_its_name_is_blotted(self, name: str, value: str, form: str) -> None:
         marked = f"q{value}q"
         self.assertNotIn(marked, redact("GET /x " + form.format(n=name, v=marked) + " HTTP/1.1"))
 
     @given(st.text(WORD, min_size=1), st.text(WORD + "@!:", min_size=1))
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=60)
     def test_a_password_in_a_url_is_blotted(self, user: str, password: str) -> None:
         marked = f"q{password}q"
         self.assertNotIn(marked, redact(f"cannot reach postgresql://{user}:{marked}@db.example/refunds now"))
 
     @given(st.one_of(st.text(), st.tuples(PROSE, SHAPED, NAMES, VALUES).map(" = ".join)))
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=120)
     def test_twice_is_once(self, text: str) -> None:
         self.assertEqual(redact(redact(text)), redact(text))
 
     @given(st.text(st.characters(codec=None, categories=None), max_size=400), st.integers(1, 400))
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=120)
     def test_cleaned_words_are_one_short_printable_line(self, text: str, most: int) -> None:
         found = clean(text, most)
         self.assertLessEqual(len(found), most)
@@ -117,7 +117,7 @@ class Properties(unittest.TestCase):
         found.encode("utf-8")
 
     @given(SHAPED, st.integers(7900, 8050))
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=60)
     def test_a_cut_leaves_no_half_of_a_credential(self, secret: str, where: int) -> None:
         text = "password=" + "x" * (where - 9) + " " + secret
         self.assertNotIn(secret[:8], clean(text))
@@ -125,13 +125,13 @@ class Properties(unittest.TestCase):
     def test_the_time_grows_with_the_length_and_not_its_square(self) -> None:
         for unit in ("a", "sk-", "password ", "token=", "://", "eyJ", 'token="', "bearer ", "-----BEGIN PRIVATE KEY"):
             with self.subTest(unit):
-                short, long = (_seconds(unit * (size // len(unit))) for size in (4_000, 64_000))
+                short, long = (_seconds(unit * (size // len(unit))) for size in (2_000, 32_000))
                 self.assertLess(long, 100 * short + 0.2)  # 16 times the text; its square would be 256 times
 
 
 def _seconds(text: str) -> float:
     best = float("inf")
-    for _ in range(3):
+    for _ in range(2):
         began = time.perf_counter()
         redact(text)
         best = min(best, time.perf_counter() - began)
