@@ -60,7 +60,7 @@ class Actions:
         author: str = "alice",
         start: str | None = None,
     ) -> dict[str, Any]:
-        """Commit on a branch as if ``author`` pushed; a new one starts at ``start`` (unless given, the default branch)."""
+        """Commit on a branch as if ``author`` pushed; a new one starts at ``start``, else at the default branch."""
         found = self._world.named(repo)
         who = self._world.user(author)
         async with found.lock:
@@ -189,12 +189,12 @@ class Actions:
         found.allow.update(methods)
         return found.allow
 
-    def rename(self, repo: str, name: str) -> dict[str, Any]:
+    def rename(self, repo: str, to: str) -> dict[str, Any]:
         """Give a repository another name; the old one is answered with a redirect."""
         found: Repo = self._world.named(repo)
         old = found.full_name.lower()
         del self._world.repos[old]
-        found.name = name
+        found.name = to
         self._world.add_repo(found)
         self._world.moved[old] = found.full_name
         return {"full_name": found.full_name}
