@@ -84,7 +84,11 @@ class OverBudget(Exception):
 
 
 class SendSlot(Protocol):
-    """This process's hold on one send: where its mark is, and whether it may still be sent."""
+    """This process's hold on one send: where its mark is, and whether it may still be sent.
+
+    Hold on to it for as long as the send function runs: once nobody does, the
+    send is taken to be over, as if it had been given up.
+    """
 
     @property
     def session(self) -> str:
@@ -137,6 +141,8 @@ class Journal(Protocol):
         Raises:
             Conflict: an effect has a newer entry than its writer saw.
             OverBudget: a reservation does not fit.
+            ValueError: the entries are not consecutive, or one must not follow (``IllegalTransition``); nothing was
+                written.
             JournalError: the journal failed; nothing was written.
             CommitUnknown: a JournalError after which nobody can tell; read back.
         """
