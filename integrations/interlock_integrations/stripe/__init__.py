@@ -11,13 +11,22 @@
     agent = create_agent(model, toolkit.get_tools())
 
 or, configured from the environment, ``create_agent(model, [CreateRefund()])``.
+
+LangChain is loaded when a tool or the toolkit is first asked for; a process
+that only recovers declares the effects (``declare_refund``) and does without.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .client import gate_from_environment, gated_client, stripe_from_environment
-from .refunds import CreateRefund, declare_refund
-from .toolkit import StripeToolkit
+from .refunds import declare_refund
+
+if TYPE_CHECKING:
+    from .toolkit import StripeToolkit
+    from .tools import CreateRefund
 
 __all__ = [
     "CreateRefund",
@@ -27,3 +36,11 @@ __all__ = [
     "gated_client",
     "stripe_from_environment",
 ]
+
+_LAZY = {"CreateRefund": "tools", "StripeToolkit": "toolkit"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

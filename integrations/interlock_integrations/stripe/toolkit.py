@@ -11,7 +11,8 @@ from interlock_tools import Gate
 from interlock_tools.langchain import GatedToolkit, Source
 
 from .client import SEND_TIMEOUT, gated_client, stripe_from_environment
-from .refunds import CreateRefund, declare_refund
+from .refunds import declare_refund
+from .tools import CreateRefund
 
 
 class StripeToolkit(GatedToolkit):
