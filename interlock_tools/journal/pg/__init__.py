@@ -1,0 +1,1 @@
+"""The parts of the PostgreSQL journal. Imported only where one is opened; needs ``psycopg``."""

@@ -1,0 +1,121 @@
+"""The connections of one process to one database."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from ...errors import JournalError, JournalUnusable
+from .target import Target
+
+Connection = psycopg.Connection[Any]
+
+WAIT_S = 30.0
+"""How long to wait for a free connection."""
+
+_inherited: list[Connection] = []
+"""In a forked child: its parent's connections, kept for ever, because to let go of one would end it for the parent."""
+
+connecting = threading.Lock()
+"""Held while a connection is made, so that no fork takes a copy of one that nobody knows."""
+
+
+def connect(target: Target, **changes: Any) -> Connection:
+    """Connect in autocommit mode.
+
+    Raises:
+        JournalUnusable: the server refuses this user or database; trying again does not help.
+        JournalError: it cannot be reached.
+    """
+    try:
+        with connecting:
+            # No prepared statements: a transaction pooler would mix them up.
+            return psycopg.connect(
+                **{**target.parameters, **changes}, autocommit=True, prepare_threshold=None, client_encoding="utf8"
+            )
+    except (errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName, errors.InvalidPassword) as error:
+        raise JournalUnusable(f"{target.url}: {target.clean(str(error))}") from None
+    except (psycopg.Error, OSError, ValueError) as error:
+        raise JournalError(
+            f"{target.url}: the database cannot be reached; nothing was written ({target.clean(str(error))})"
+        ) from None
+
+
+def behind_pooler(connection: Connection) -> bool:
+    """Whether something between here and the server hands out server connections, so that locks do not stay."""
+    answer = connection.execute("SELECT pg_backend_pid()").fetchall()[0][0]
+    return bool(answer != connection.info.backend_pid)
+
+
+class Pool:
+    """Connections that are used by one thread at a time, the most recently used one first."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._free = threading.BoundedSemaphore(target.pool)
+        self._mutex = threading.Lock()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection. One that is broken, or left in a transaction, is not used again."""
+        if not self._free.acquire(timeout=WAIT_S):
+            raise JournalError(
+                f"{self._target.url}: all {self._target.pool} connections have been in use for {WAIT_S:.0f} s; nothing "
+                "was written. Raise interlock_pool, or look for what holds locks in the database."
+            )
+        connection = None
+        try:
+            with self._mutex:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = connect(self._target)
+                with self._mutex:
+                    self._all.add(connection)
+            yield connection
+        finally:
+            if connection is not None:
+                self._take_back(connection)
+            self._free.release()
+
+    def _take_back(self, connection: Connection) -> None:
+        idle = psycopg.pq.TransactionStatus.IDLE
+        with self._mutex:
+            if not connection.closed and connection.info.transaction_status == idle and not self._closed:
+                self._idle.append(connection)
+                return
+            self._all.discard(connection)
+        connection.close()
+
+    def drop_idle(self) -> None:
+        """Close idle connections: the server has gone, and they with it."""
+        with self._mutex:
+            idle, self._idle = self._idle, []
+            self._all.difference_update(idle)
+        for connection in idle:
+            connection.close()
+
+    def close(self) -> None:
+        """Close idle connections now and the others when they come back."""
+        self._closed = True
+        self.drop_idle()
+
+    def disown(self) -> None:
+        """In a forked child: let go of the parent's connections without a word to the server."""
+        for connection in self._all:
+            disown(connection)
+
+
+def disown(connection: Connection) -> None:
+    """In a forked child: close its copy of a connection's socket, so that the parent's ends with the parent."""
+    _inherited.append(connection)
+    with contextlib.suppress(OSError, psycopg.Error):
+        os.close(connection.fileno())

@@ -1,0 +1,111 @@
+"""The journal in PostgreSQL, for agents that run on several hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core import canonical
+from ..core.decide import Sighting
+from ..core.entries import Entry, Instant, Kind
+from ..core.states import Send
+from ..errors import JournalError
+from .clock import Clock, SystemClock
+from .pg.appends import budget_key, from_text
+from .pg.store import Store
+from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
+from .writes import CLOSED, Plan
+
+_KINDS = {kind.value: kind for kind in Kind}
+_DECISIONS_AT_ONCE = 8
+
+
+class PostgresJournal:
+    """A journal in a PostgreSQL database. See ``protocol.Journal`` for what each method promises.
+
+    Args:
+        url: ``postgresql://user:password@host:5432/database``; docs/postgresql.md has the parameters.
+        clock: what tells the time; the system's clocks by default.
+        sessions: the directory for this host's session files; by default ``$INTERLOCK_SESSIONS``,
+            ``$XDG_STATE_HOME/interlock`` or ``~/.local/state/interlock``.
+
+    Attributes:
+        url: the URL without its password.
+
+    Raises:
+        JournalUnusable: it cannot be used; the sentence says why and what to do.
+        JournalError: the database cannot be reached.
+    """
+
+    def __init__(self, url: str, clock: Clock | None = None, sessions: Path | None = None) -> None:
+        self._clock = clock if clock is not None else SystemClock()
+        self._store = Store.open(url, sessions)
+        self.url = self._store.target.url
+        self._closed = False
+
+    @property
+    def liveness(self) -> str:
+        """What tells that a process on another host lives: its ``lock`` or, behind a pooler, its ``heartbeats``."""
+        return self._store.liveness
+
+    def _open(self) -> Store:
+        if self._closed:
+            raise JournalError(f"{self.url}: this journal has been closed; open it again")
+        return self._store
+
+    def append(self, writes: Sequence[Write]) -> None:
+        self._open().append([Plan(write) for write in writes])
+
+    def entries(self, effect_id: str) -> list[Entry]:
+        rows = self._open().read("entries", (effect_id,))
+        return [Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body)) for seq, kind, at_ms, body in rows]
+
+    def effect(self, effect_id: str) -> EffectRow | None:
+        rows = self._open().read("effects_by_id", ([effect_id],))
+        return _row(rows[0]) if rows else None
+
+    def latest_decision(self, name: str, request_key: str) -> EffectRow | None:
+        latest: EffectRow | None = None
+        while True:  # they are numbered without gaps
+            first = latest.decision + 1 if latest is not None else 1
+            numbers = range(first, first + _DECISIONS_AT_ONCE)
+            ids = [canonical.effect_id(name, request_key, number) for number in numbers]
+            rows = self._open().read("effects_by_id", (ids,))
+            latest = _row(rows[-1]) if rows else latest
+            if len(rows) < _DECISIONS_AT_ONCE:
+                return latest
+
+    def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        return [_row(row) for row in self._open().read("open_effects", (after, limit))]
+
+    def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        return [_row(row) for row in self._open().read("effects", (after, limit))]
+
+    def budget(self, name: str) -> BudgetUse:
+        rows = self._open().read("budget", (budget_key(name),))
+        return BudgetUse(name, *rows[0]) if rows else BudgetUse(name, 0, None)
+
+    def new_slot(self, effect_id: str) -> SendSlot:
+        return self._open().new_slot(effect_id, self._clock, self._is_closed)
+
+    def _is_closed(self, effect_id: str) -> bool:
+        row = self.effect(effect_id)
+        return row is not None and row.phase in CLOSED
+
+    def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
+        return self._open().sight(send, self._clock)
+
+    def now(self) -> Instant:
+        return self._clock.now()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._store.release()
+
+
+def _row(row: tuple[Any, ...]) -> EffectRow:
+    effect_id, position, name, request_key, decision, last_seq, phase = row
+    return EffectRow(effect_id, position, from_text(name), from_text(request_key), decision, last_seq, phase)
