@@ -34,7 +34,8 @@ REFUND = 20_00
 def agent(case: str, payment: str) -> None:
     """Work on one approved case. Started anew after every death, knowing nothing but its journal."""
     gate = Gate(os.environ["INTERLOCK_JOURNAL"])
-    tools = StripeToolkit(gate, approvals=approval, send_timeout=send_timeout()).get_tools()
+    toolkit = StripeToolkit(gate, tools=["create_refund"], approvals=approval, send_timeout=send_timeout())
+    tools = toolkit.get_tools()
 
     for outcome in gate.recover(wait=2 * send_timeout()):  # what a dead process left open is settled first
         tell("recovered", outcome.to_json())

@@ -56,11 +56,13 @@ class StripeToolCase(unittest.TestCase):
         return StripeToolkit(gate or self.gate, **options)
 
     def tool(self, tool_name: str, gate: Gate | None = None, **options: Any) -> GatedTool:
-        for tool in self.toolkit(gate, **options).get_tools():
-            if tool.name == tool_name:
-                assert isinstance(tool, GatedTool)
-                return tool
-        raise AssertionError(f"no tool {tool_name}")
+        """One tool. Options that the toolkit does not know go to the effect's declaration."""
+        known = {"client", "request", "wait", "approvals", "send_timeout", "live", "name"}
+        declaration = {name: options.pop(name) for name in set(options) - known}
+        kind = tool_name.removeprefix("create_") + "s"
+        (tool,) = self.toolkit(gate, tools=[tool_name], **{kind: declaration}, **options).get_tools()
+        assert isinstance(tool, GatedTool)
+        return tool
 
     def call(self, tool: GatedTool, config: Any = None, **arguments: Any) -> ToolMessage:
         call = {"name": tool.name, "args": arguments, "id": "call_1", "type": "tool_call"}
@@ -71,6 +73,9 @@ class StripeToolCase(unittest.TestCase):
     def pay(self, amount: int = 10_000, **values: Any) -> str:
         payment: str = self.control.action("pay", amount=amount, **values)["id"]
         return payment
+
+    def assert_outcome(self, message: ToolMessage, outcome: str, via: str | None = None) -> None:
+        self.assertEqual((message.artifact["outcome"], message.artifact.get("via")), (outcome, via), message.text)
 
     def refunds(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.control.ledger()["refunds"]

@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
 import stripe
 from langchain_core.messages import ToolMessage
-from langchain_tests.integration_tests import ToolsIntegrationTests
-from langchain_tests.unit_tests import ToolsUnitTests
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from stripe_support import KEY, StripeToolCase
@@ -38,9 +35,6 @@ class RefundCase(StripeToolCase):
 
     def by_hand(self, amount: int = 500, **params: Any) -> Any:
         return self.v1.refunds.create({"payment_intent": self.payment, "amount": amount, **params})  # type: ignore[typeddict-item]
-
-    def assert_outcome(self, message: ToolMessage, outcome: str, via: str | None = None) -> None:
-        self.assertEqual((message.artifact["outcome"], message.artifact.get("via")), (outcome, via), message.text)
 
 
 class OneRefund(RefundCase):
@@ -190,7 +184,7 @@ class Premises(RefundCase):
         order["open"] = False
         self.payment = self.pay()
         self.assert_outcome(self.refund(name="closed", **options), "REFUSED:premise_not_met")
-        self.assertRaises(DefinitionError, self.toolkit, name="x", premises=lambda colour: {})
+        self.assertRaises(DefinitionError, self.tool, "create_refund", name="x", premises=lambda colour: {})
 
     def test_a_budget(self) -> None:
         budget = lambda request, amount: Budget(request, amount, 3000)  # noqa: E731
@@ -389,14 +383,15 @@ class Configuration(RefundCase):
                     stripe_from_environment()
         self.assertEqual(self.gate.effects, ())
         live = stripe.StripeClient("sk_live_Secret123", base_addresses={"api": self.sandbox.url})
-        self.assertEqual(len(StripeToolkit(self.gate, client=live, live=True).get_tools()), 1)
+        self.assertEqual(len(StripeToolkit(self.gate, client=live, live=True).get_tools()), 3)
         self.assertRaises(DefinitionError, gated_client, live, live="yes")  # type: ignore[arg-type]
 
     def test_the_key_is_nowhere(self) -> None:
         self.control.fault("answer", "POST", REFUNDS, status=401, answer={"error": {"type": "x", "message": KEY}})
-        toolkit = self.toolkit()
+        toolkit = self.toolkit(tools="create_refund")
         (tool,) = toolkit.get_tools()
         message = self.call(tool, payment_intent=self.payment, amount=2000)  # type: ignore[arg-type]
+        self.assertTrue(message.text)
         seen = [message.text, json.dumps(message.artifact), repr(tool), repr(toolkit), str(tool)]
         seen += [json.dumps(tool.to_json()), repr(tool.tool_call_schema.model_json_schema())]  # type: ignore[union-attr]
         seen += [path.read_bytes().decode("latin-1") for path in self.folder.rglob("*") if path.is_file()]
@@ -407,69 +402,16 @@ class Configuration(RefundCase):
     def test_a_second_toolkit_on_one_gate_needs_another_name(self) -> None:
         self.toolkit()
         self.assertRaises(DefinitionError, self.toolkit)
-        self.toolkit(name="stripe.other_account")
-        self.assertEqual(self.gate.effects, ("stripe.refund", "stripe.other_account.refund"))
+        self.toolkit(name="stripe.other_account", tools=["create_refund", "create_refund"])
+        wanted = ("stripe.refund", "stripe.credit", "stripe.transfer", "stripe.other_account.refund")
+        self.assertEqual(self.gate.effects, wanted)
 
-
-class _Standard:
-    """What LangChain's standard tests of tools are told about ``create_refund``."""
-
-    sandbox: SandboxProcess
-    folder: Any
-
-    @property
-    def tool_constructor(self) -> type[CreateRefund]:
-        return CreateRefund
-
-    @property
-    def tool_constructor_params(self) -> dict[str, Any]:
-        import tempfile
-
-        client = stripe.StripeClient(KEY, base_addresses={"api": _sandbox().url})
-        gate = Gate(Path(tempfile.mkdtemp()) / "journal.db")
-        return {"gate": gate, "client": client, "request": lambda: "case-1"}
-
-    @property
-    def tool_invoke_params_example(self) -> dict[str, Any]:
-        return {"payment_intent": _sandbox().control.action("pay")["id"], "amount": 2000, "reason": "duplicate"}
-
-
-_shared: list[SandboxProcess] = []
-
-
-def _sandbox() -> SandboxProcess:
-    if not _shared:
-        _shared.append(SandboxProcess("stripe").start())
-    return _shared[0]
-
-
-def tearDownModule() -> None:
-    for sandbox in _shared:
-        sandbox.stop()
-    _shared.clear()
-
-
-teardown_module = tearDownModule
-
-
-class TestCreateRefundUnit(_Standard, ToolsUnitTests):
-    @property
-    def init_from_env_params(self) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
-        import tempfile
-
-        environment = {
-            "STRIPE_API_KEY": KEY,
-            "STRIPE_API_BASE": _sandbox().url,
-            "INTERLOCK_JOURNAL": str(Path(tempfile.mkdtemp()) / "journal.db"),
-        }
-        return environment, {}, {"name": "create_refund"}
-
-
-class TestCreateRefundIntegration(_Standard, ToolsIntegrationTests):
-    test_async_invoke_matches_output_schema = pytest.mark.asyncio(
-        ToolsIntegrationTests.test_async_invoke_matches_output_schema
-    )
-    test_async_invoke_no_tool_call = pytest.mark.asyncio(ToolsIntegrationTests.test_async_invoke_no_tool_call)
+    def test_tools_that_are_not_there(self) -> None:
+        self.assertRaises(DefinitionError, self.toolkit, tools=["create_refunds"])
+        self.assertRaises(DefinitionError, self.toolkit, approvals={"refund": lambda: None})
+        with self.assertRaisesRegex(DefinitionError, "payment_intent"):
+            self.toolkit(name="x", approvals=lambda payment_intent: None)
+        self.assertEqual(len(self.toolkit(name="y", approvals={"create_refund": lambda payment_intent: None}).tools), 3)
 
 
 if __name__ == "__main__":

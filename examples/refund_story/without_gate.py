@@ -13,7 +13,7 @@ from langchain_core.tools import StructuredTool
 
 from examples.refund_agent import REFUND, tell
 from interlock_integrations.stripe import gated_client, stripe_from_environment
-from interlock_integrations.stripe.tools import DESCRIPTION, CreateRefundArguments
+from interlock_integrations.stripe.tools import REFUND_DESCRIPTION, CreateRefundArguments
 from interlock_integrations.transport import sending
 from interlock_tools.langchain.testing import ScriptedModel, calls, repeats_the_tool
 from interlock_tools.testing import CrashPoint, reach
@@ -41,7 +41,9 @@ def agent(case: str, payment: str) -> None:
         reach(CrashPoint.AFTER_RESPONSE)
         return f"Refunded {refund.amount}: {refund.id}, {refund.status}."
 
-    tool = StructuredTool.from_function(create_refund, description=DESCRIPTION, args_schema=CreateRefundArguments)
+    tool = StructuredTool.from_function(
+        create_refund, description=REFUND_DESCRIPTION, args_schema=CreateRefundArguments
+    )
     model = ScriptedModel(script=[calls("create_refund", payment_intent=payment, amount=REFUND), repeats_the_tool])
     conversation = create_agent(model, [tool]).invoke(
         {"messages": [HumanMessage(f"{case} is approved: refund $20 of payment {payment}.")]}

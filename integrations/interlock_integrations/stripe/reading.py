@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 import stripe
@@ -31,10 +32,8 @@ def every(listing: Callable[..., Any], **filters: Any) -> Iterator[dict[str, Any
         RuntimeError: there are more than ``MAX_OBJECTS``, or the answer is no list.
         stripe.StripeError: Stripe's answer is an error.
     """
-    try:
+    with reachable():
         yield from _every(listing, filters)
-    except stripe.APIConnectionError as error:
-        raise ConnectionError(f"Stripe cannot be reached: {describe(root_cause(error))}") from error
 
 
 def _every(listing: Callable[..., Any], filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -45,6 +44,29 @@ def _every(listing: Callable[..., Any], filters: dict[str, Any]) -> Iterator[dic
         if count >= MAX_OBJECTS:
             raise RuntimeError(f"more than {MAX_OBJECTS} objects; what is not among them may still be there")
         yield item.to_dict()
+
+
+@contextlib.contextmanager
+def reachable() -> Generator[None, None, None]:
+    """Say in plain words that Stripe cannot be reached. Raises ``ConnectionError`` for the SDK's own."""
+    try:
+        yield
+    except stripe.APIConnectionError as error:
+        raise ConnectionError(f"Stripe cannot be reached: {describe(root_cause(error))}") from error
+
+
+def is_missing(error: stripe.InvalidRequestError) -> bool:
+    """Whether Stripe says that the object which a reading is about does not exist."""
+    return error.code == "resource_missing"
+
+
+def chargebacks(disputes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of those disputes that stand for money that was taken back.
+
+    An inquiry does not, nor what was won back. A status that Stripe adds one day does.
+    """
+    statuses = {str(dispute["id"]): str(dispute["status"]) for dispute in disputes}
+    return sorted(name for name, status in statuses.items() if not status.startswith("warning_") and status != "won")
 
 
 def effect_of(item: Mapping[str, Any]) -> str | None:

@@ -26,7 +26,7 @@ from interlock_tools.effect import Effect
 from ..transport import sending
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
-from .reading import EFFECT_ID, effect_of, every, evidence, with_more
+from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, with_more
 
 
 def declare_refund(
@@ -115,7 +115,7 @@ def _facts_of(client: stripe.StripeClient) -> Callable[[str, str], dict[str, Any
             refunds = _refunds(client, payment_intent)
             disputes = list(every(client.v1.disputes.list, payment_intent=payment_intent))
         except stripe.InvalidRequestError as error:
-            if error.code != "resource_missing":
+            if not is_missing(error):
                 raise
             return {"payment": "not found", "refunded_by_others": 0, "chargebacks": []}
         others = sum(
@@ -123,18 +123,9 @@ def _facts_of(client: stripe.StripeClient) -> Callable[[str, str], dict[str, Any
             for refund in refunds
             if effect_of(refund) != idempotency_key and refund["status"] not in ("failed", "canceled")
         )
-        chargebacks = sorted(dispute["id"] for dispute in disputes if _is_chargeback(dispute["status"]))
-        return {"payment": "found", "refunded_by_others": others, "chargebacks": chargebacks}
+        return {"payment": "found", "refunded_by_others": others, "chargebacks": chargebacks(disputes)}
 
     return read
-
-
-def _is_chargeback(status: str) -> bool:
-    """Whether a dispute stands for money that was taken back. An inquiry does not, nor what was won back.
-
-    A status that Stripe adds one day counts as one.
-    """
-    return not status.startswith("warning_") and status != "won"
 
 
 def _evidence(refund: Mapping[str, Any]) -> dict[str, Any] | None:
