@@ -111,7 +111,7 @@ class Append:
                 if not _ended_connection(error, connection):
                     tries += 1
                     if error.sqlstate not in _AGAIN or tries >= MAX_TRIES:
-                        self._explain(error, target)
+                        self._explain(error, target, knows=deadline is None)
                     time.sleep(random.uniform(0, 0.002 * 2**tries))
                     continue
                 why = target.clean(str(error))
@@ -130,13 +130,19 @@ class Append:
             else:
                 time.sleep(0.1)
 
-    def _explain(self, error: psycopg.Error, target: Target) -> NoReturn:
-        """Raise what an error of the database means. It was answered, so nothing was written."""
+    def _explain(self, error: psycopg.Error, target: Target, knows: bool) -> NoReturn:
+        """Raise what an error of the database means. It was answered, so this copy of the append wrote nothing.
+
+        An earlier copy whose fate is not known (``knows`` is false) may still
+        come through, unless somebody else's entry is in its place.
+        """
         detail = _detail(error)
         if error.sqlstate == "IL001":
             raise Conflict(
                 f"effect {detail['effect']} is at entry {detail['seen']}, not {detail['expected']}"
             ) from None
+        if not knows:
+            raise CommitUnknown(f"{translated(error, target)}, but an earlier try may have; read back") from None
         if error.sqlstate == "IL002":
             budget = self._budgets[detail["budget"]]
             raise OverBudget(budget, detail["amount"], detail["used"], detail["limit"]) from None

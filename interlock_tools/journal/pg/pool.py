@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from psycopg import errors
 
-from ...errors import JournalError, JournalUnusable
+from ...errors import JournalError
 from .target import Target
 
 Connection = psycopg.Connection[Any]
@@ -30,8 +30,7 @@ def connect(target: Target, **changes: Any) -> Connection:
     """Connect in autocommit mode.
 
     Raises:
-        JournalUnusable: the server refuses this user or database; trying again does not help.
-        JournalError: it cannot be reached.
+        JournalError: it cannot be reached, or refuses this user or database.
     """
     try:
         with connecting:
@@ -39,8 +38,6 @@ def connect(target: Target, **changes: Any) -> Connection:
             return psycopg.connect(
                 **{**target.parameters, **changes}, autocommit=True, prepare_threshold=None, client_encoding="utf8"
             )
-    except (errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName, errors.InvalidPassword) as error:
-        raise JournalUnusable(f"{target.url}: {target.clean(str(error))}") from None
     except (psycopg.Error, OSError, ValueError) as error:
         raise JournalError(
             f"{target.url}: the database cannot be reached; nothing was written ({target.clean(str(error))})"
@@ -74,8 +71,7 @@ class Pool:
             )
         connection = None
         try:
-            with self._mutex:
-                connection = self._idle.pop() if self._idle else None
+            connection = self._pop()
             if connection is None:
                 connection = connect(self._target)
                 with self._mutex:
@@ -85,6 +81,17 @@ class Pool:
             if connection is not None:
                 self._take_back(connection)
             self._free.release()
+
+    def _pop(self) -> Connection | None:
+        """An idle connection that has not ended meanwhile. Nothing has been said on it, so nobody need wonder."""
+        while True:
+            with self._mutex:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or not _has_news(connection):
+                return connection
+            with self._mutex:
+                self._all.discard(connection)
+            connection.close()
 
     def _take_back(self, connection: Connection) -> None:
         idle = psycopg.pq.TransactionStatus.IDLE
@@ -112,6 +119,13 @@ class Pool:
         """In a forked child: let go of the parent's connections without a word to the server."""
         for connection in self._all:
             disown(connection)
+
+
+def _has_news(connection: Connection) -> bool:
+    """Whether the server has said anything unasked, most likely that it ends the connection."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def disown(connection: Connection) -> None:

@@ -21,6 +21,7 @@ POOL = 10
 """Most connections for appends and reads of one process. One more keeps its session."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_PORT = re.compile(r"[0-9]{0,5}")
 _SECRET = frozenset({"password", "sslpassword", "sslkey", "passfile", "oauth_client_secret"})
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
@@ -76,7 +77,8 @@ def parse(url: str, sessions: Path | None = None) -> Target:
         given = conninfo_to_dict(plain)
     except (ValueError, psycopg.Error):
         raise _unreadable() from None
-    if parts.fragment or "@" in str(given.get("host", "")):
+    ports = str(given.get("port", "")).split(",")
+    if parts.fragment or "@" in str(given.get("host", "")) or not all(map(_PORT.fullmatch, ports)):
         raise _unreadable()
     schema = ours.pop("interlock_schema", "interlock")
     if not _SCHEMA.fullmatch(schema):
