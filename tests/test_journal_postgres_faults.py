@@ -81,9 +81,9 @@ class TestCuts(ConnectionsCase):
             with self.subTest(direction=direction):
                 story = Story(journal, direction)
                 proxy.arm(direction, at, then_down=True)
-                with mock.patch("interlock_tools.journal.pg.appends.READ_BACK_S", 0.2):
-                    with self.assertRaisesRegex(CommitUnknown, "read back"):
-                        story.append(*TO_DISPATCHED)
+                soon = mock.patch("interlock_tools.journal.pg.appends.READ_BACK_S", 0.2)
+                with soon, self.assertRaisesRegex(CommitUnknown, "read back"):
+                    story.append(*TO_DISPATCHED)
                 proxy.up()
                 self.assertEqual(len(journal.entries(story.effect_id)), there)
 
@@ -259,13 +259,10 @@ class TestSchema(PostgresCase):
         expected = {(before.value, kind.value, after.value) for (before, kind), after in TRANSITIONS.items()}
         self.assertEqual(set(rows), expected)
         closed = {phase.value for phase in CLOSED_PHASES}
-        index = (
-            self.raw()
-            .execute(
-                f"SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indpred IS NOT NULL AND indrelid = '{self.schema}.effects'::regclass"
-            )
-            .fetchall()[0][0]
+        query = (
+            "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indpred IS NOT NULL AND indrelid = %s::regclass"
         )
+        ((index,),) = self.raw().execute(query, (f"{self.schema}.effects",)).fetchall()
         phases = {after.value for after in TRANSITIONS.values()}
         self.assertEqual({phase for phase in phases if f"'{phase}'" in index}, phases - closed)
 
@@ -276,7 +273,8 @@ class TestSchema(PostgresCase):
         self.addCleanup(journal.close)
         story = Story(journal).append(*TO_DISPATCHED)
         raw = self.raw()
-        insert = f"INSERT INTO {self.schema}.entries SELECT position, %s, %s, 1, 'committed', '{{}}', 1 FROM {self.schema}.effects"
+        row = "SELECT position, %s, %s, 1, 'committed', '{}', 1 FROM"
+        insert = f"INSERT INTO {self.schema}.entries {row} {self.schema}.effects"
         for seq, kind in ((5, "committed"), (4, "proposed"), (0, "proposed"), (3, "committed")):
             with self.subTest(seq=seq, kind=kind), self.assertRaises(psycopg.Error):
                 raw.execute(insert, (seq, kind))
@@ -309,9 +307,10 @@ class TestSchema(PostgresCase):
         scripts = [schema.read_sql(name, self.schema) for name in schema.MIGRATIONS]
         schema.migrate(self.raw(), self.schema, "x", scripts)
         scripts.append(f"CREATE TABLE {self.schema}.added (x integer)")
+        connections = [self.raw() for _ in range(4)]
         found = KitBase.in_threads(
             self,  # type: ignore[arg-type]
-            [lambda c=self.raw(): schema.migrate(c, self.schema, "x", scripts) for _ in range(4)],  # type: ignore[misc]
+            [lambda c=c: schema.migrate(c, self.schema, "x", scripts) for c in connections],  # type: ignore[misc]
         )
         self.assertEqual(len(set(found)), 1, found)
         self.assertEqual(self.raw().execute(f"SELECT format FROM {self.schema}.journal").fetchall(), [(2,)])
