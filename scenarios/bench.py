@@ -1,5 +1,7 @@
 """Benchmarks. ``python scenarios/bench.py gate`` measures the gate beside a bare loop in the same run.
 
+``python scenarios/bench.py postgres`` does so with a PostgreSQL journal.
+
 Every figure is a median over batches that alternate between the contenders, so
 that a busy machine slows all of them alike; what is compared is the ratio.
 """
@@ -292,13 +294,17 @@ def filesystem(folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["gate"], help="what to measure")
+    parser.add_argument("what", choices=["gate", "postgres"], help="what to measure")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--folder", type=Path, default=None, help="where to put the journals (a real disk)")
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--finished", type=int, nargs="*", default=[0, 10_000, 100_000])
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
+    if options.what == "postgres":
+        from scenarios import bench_postgres
+
+        return bench_postgres.main(options)
     with tempfile.TemporaryDirectory(dir=options.folder or ROOT, prefix=".bench-") as name:
         folder = Path(name)
         kind = filesystem(folder)

@@ -13,7 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from postgres_proxy import TO_CLIENT, TO_SERVER, Proxy
-from postgres_support import SECRET, URL, PostgresCase, Server, server
+from postgres_support import URL, PostgresCase, server
 
 from interlock_tools.core import canonical
 from interlock_tools.core.entries import Kind
@@ -23,6 +23,7 @@ from interlock_tools.journal.open import open_journal
 from interlock_tools.journal.protocol import Conflict, OverBudget
 from interlock_tools.testing.journal_kit_base import KitBase
 from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
+from interlock_tools.testing.postgres import SECRET, Server
 
 BUDGET = {"budget": "day", "amount": 10, "limit": 100}
 

@@ -152,6 +152,18 @@ class TestOtherHosts(HostsCase):
         state = f"SELECT state FROM {self.schema}.sessions"
         self.assertEqual(self.raw().execute(state).fetchall(), [("lost",)])
 
+    def test_i2_not_even_a_session_with_its_lock_is_renewed_once_it_is_lost(self) -> None:
+        """Somebody has recorded it as lost and waits for its lease to run out."""
+        journal = self.here()
+        story = Story(journal).dispatch()
+        assert story.slot is not None
+        with self.assertLogs("interlock_tools.journal", "WARNING"):
+            self.raw().execute(f"UPDATE {self.schema}.sessions SET state = 'lost'")
+            self.wait_for(lambda: story.slot is not None and story.slot.check() is not None)
+        again = Story(journal, "again").dispatch()
+        assert again.slot is not None
+        self.assertIsNone(again.slot.check())
+
     def test_a_lost_session_of_a_process_of_this_host_is_live(self) -> None:
         first, second = self.child("a"), self.child("a")
         story = self.sent(first, self.here())
@@ -251,7 +263,7 @@ class TestPgBouncer(TestBehindAPooler):
     def start(self, program: str, folder: Path) -> int:
         import socket
 
-        from postgres_support import SECRET
+        from interlock_tools.testing.postgres import SECRET
 
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
