@@ -21,6 +21,7 @@ from interlock_tools import Gate
 from scenarios.sandbox import SandboxProcess
 
 _running: list[SandboxProcess] = []
+_folders: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def sandbox() -> SandboxProcess:
@@ -35,10 +36,14 @@ def stopped_at_the_end() -> Iterator[None]:
     yield
     while _running:
         _running.pop().stop()
+    while _folders:
+        _folders.pop().cleanup()
 
 
 def journal() -> str:
-    return str(Path(tempfile.mkdtemp()) / "journal.db")
+    """A new journal."""
+    _folders.append(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    return str(Path(_folders[-1].name) / "journal.db")
 
 
 def connect() -> stripe.StripeClient:
