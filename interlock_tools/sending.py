@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -102,7 +103,7 @@ class Sender(Recorder):
         body: dict[str, Any] = {
             "send": len(state.sends) + 1,
             "session": slot.session,
-            "mark": slot.mark if self.definition.declared.marks else None,
+            "mark": slot.mark if self.definition.declared.marks or slot.mark is None else {**slot.mark, "maybe": True},
             "clock": self.journal.now().to_json(),
         }
         if budgets:
@@ -116,6 +117,7 @@ class Sender(Recorder):
 
     def send(self, state: State, slot: SendSlot) -> Steps:
         """Make the send that was just recorded, and record its end. Returns the state after it."""
+        pid = os.getpid()
         number = len(state.sends)
         definition = self.definition
         on_send = self.on_send = OnSend(self.journal, slot, self._deadline_ms(state))
@@ -144,6 +146,9 @@ class Sender(Recorder):
                 self.retry_after_s = retry_after_s(error)
                 end = end_of_error(error, definition.declared.marks and not on_send.handed_over)
             self.said = end.detail
+            if os.getpid() != pid:  # the send function has forked, and its end is the parent's to record
+                recorded = True
+                raise NotRecorded(self.effect_id, "this is a fork of the process that sends it; that one records it")
             reach(CrashPoint.AFTER_RESPONSE)
             state = yield from self._record_end(state, number, end)
             recorded = True
@@ -163,7 +168,12 @@ class Sender(Recorder):
             return None
         now = self.journal.now()
         left = dedup_window_left_ms(state, contract, now)
-        return now.boottime_ms + left if left > 0 else None
+        entry = state.dispatched_entry
+        relies_on_it = entry is not None and bool(entry.body.get("resend")) and not contract.enforces
+        began_in_it = dedup_window_left_ms(state, contract, state.sends[-1].dispatched) > 0
+        if not relies_on_it and not began_in_it:
+            return None  # it was decided on other grounds
+        return now.boottime_ms + left
 
     def _record_end(self, state: State, number: int, end: End) -> Steps:
         """Append what the end of a send proves. Another's entries in between are taken into account."""

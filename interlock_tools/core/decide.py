@@ -108,9 +108,11 @@ def _observe_running(send: Send, seen: Sighting, now: Instant) -> list[tuple[Kin
         return []
     if seen.sender is Sender.LOST:
         return [(Kind.SENDER_LOST, {"send": send.number, "clock": now.to_json(), "lease_ms": seen.lease_ms})]
-    if seen.mark is Mark.NO:
+    believed = not (send.mark or {}).get("maybe")
+    if believed and seen.mark is Mark.NO:
         return [(Kind.NOT_LANDED, {"sends": [send.number], "proof": "mark"})]
-    since = seen.written if seen.written is not None and seen.written.boot == now.boot else now
+    written = seen.written if believed else None
+    since = written if written is not None and written.boot == now.boot else now
     if seen.sender is Sender.RETURNED:
         return [(Kind.UNKNOWN, {"send": send.number, "cause": "unrecorded", "clock": since.to_json()})]
     return [(Kind.ORPHANED, {"send": send.number, "clock": since.to_json()})]
@@ -300,6 +302,9 @@ def _dedupes_now(view: View) -> bool:
     if contract.dedupes_ms == FOREVER:
         return True
     if any(send.lease_ms + contract.send_timeout_ms >= contract.dedupes_ms for send in lost):
+        return False
+    # What was dispatched after the window is not held to it by its hook; it may go out when the key is forgotten.
+    if any(dedup_window_left_ms(view.state, contract, send.dispatched) <= 0 for send in lost):
         return False
     return dedup_window_left_ms(view.state, contract, view.now) > 0
 

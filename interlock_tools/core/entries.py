@@ -76,8 +76,9 @@ class Entry:
     proposed           ``effect``, ``key``, ``decision``, ``payload``, ``payload_digest``, ``facts`` (or null),
                        ``decided_by`` (call, propose, grant, redecide), optional ``by``, ``context``
     authorized         ``grant`` (or null)
-    dispatched         ``send``, ``session``, ``mark`` (or null), ``clock``, optional ``budgets``, ``facts``,
-                       ``grant``, ``resend`` (true when an earlier send may have landed)
+    dispatched         ``send``, ``session``, ``mark`` (or null; with ``maybe`` where the send may leave the
+                       process unseen, so that its mark proves nothing), ``clock``, optional ``budgets``,
+                       ``facts``, ``grant``, ``resend`` (true when an earlier send may have landed)
     unknown            ``send``, ``cause``, ``clock``, optional ``detail``, ``stored`` (a replayed stored error)
     not_landed         ``sends``, ``proof`` (mark, not_sent, rate_limited, definite_no, precondition_failed,
                        lookup), optional ``detail``
