@@ -148,9 +148,17 @@ class World:
 
     def call(self) -> None:
         if self.record == "none":
-            self._decide()
-        else:
-            self.settle(called=True)
+            return self._decide()
+        if self.reason == "unreachable" and self.status == "REFUSED":
+            self._try_again()
+        return self.settle(called=True)
+
+    def _try_again(self) -> None:
+        """What never left the machine is tried again by a plain call, with everything read again."""
+        self.reach("recovery_checked")
+        failing = self.failing()
+        if self.facts != "unreadable":
+            self.close("REFUSED", failing) if failing else self.dispatch("send")
 
     def _decide(self) -> None:
         self.reach("before_journal")
@@ -324,6 +332,7 @@ def _play(cell: Cell, choose: Callable[[int], int]) -> Result:
     first = _run(world, cell.first, [world.propose] if cell.first == "after_proposed" else [world.call])
     before = world.requests if world.counted else MANY
     world.facts = {"moved_later": "hold", "moved_back": "moved"}.get(cell.facts, cell.facts)
+    world._time_passes()
     world.bumped = cell.facts == "bumped"
     second = _run(world, cell.second, [world.recover, world.call])
     world.facts = {"moved_later": "moved", "moved_back": "hold"}.get(cell.facts, world.facts)

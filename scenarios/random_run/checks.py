@@ -97,8 +97,7 @@ class Checks:
             if outcome.via != "person":
                 self.refused[effect_id] = word
         elif word == "IN_FLIGHT:sending":
-            living = [other for other in self.machine.runs() if other is not run or run.stage != "over"]
-            require(bool(living), f"I6: {run} told that somebody is sending, and nobody is")
+            require(not run.alone, f"I6: {run} told that somebody is sending, and nobody was")
         elif word == "IN_FLIGHT:unreadable":
             require(run.unreadable, f"I8: {run} told {word}, and all could be read")
         elif outcome.status.value == "AMBIGUOUS":

@@ -57,6 +57,8 @@ class Run:
         stage: ``ready`` to go on, ``asked`` (it wants ``command``), ``asleep`` until ``wake``; or, of a send,
             ``called`` (not yet handed over), ``handed`` (no byte has left), ``waiting`` (for the answer); ``over``.
         seen: the facts that it has read since it last slept, and whether the approval was there.
+        unreadable: something that it asked for could not be read.
+        alone: nobody else has run at any of its steps.
     """
 
     def __init__(self, name: str, process: Process, flow: Generator[Any, Any, Any], canceller: Any = None) -> None:
@@ -72,6 +74,7 @@ class Run:
         self.outcome: Any = None
         self.seen: dict[str, Any] = {}
         self.unreadable = False
+        self.alone = True
         self.flight: Flight | None = None
         self.answer: Answer | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import tempfile
@@ -34,7 +35,18 @@ class Schedule:
         random.seed(seed)  # pauses between tries are drawn from the module's own source
         self.trace: list[str] = []
         self.world = World(Declared.drawn(self.source), lie or Lie(), self.source)
-        self.left = {"kill": self.source.randint(0, 5), "reboot": self.source.randint(0, 1), "move": 3, "start": 12}
+        self.left = {
+            "kill": self.source.randint(0, 6),
+            "reboot": self.source.choice((0, 0, 1)),
+            "move": self.source.choice((0, 0, 1, 3)),
+            "start": self.source.randint(3, 12),
+            "unreadable": self.source.choice((0, 0, 4)),
+            "redecide": self.source.choice((0, 3)),
+            "cancel": self.source.choice((0, 2)),
+        }
+        self.cases = self.source.choice((CASES[:1], CASES))
+        self.delivery = self.source.choice((0.1, 0.4, 1.5))
+        """How soon requests reach the service."""
         self.kinds: set[str] = set()
         """Words of the answers that were given, for the statistics."""
 
@@ -51,8 +63,10 @@ class Schedule:
                 self._event()
             self._end()
         finally:
-            for process in self.machine.living():
+            for process in self.machine.processes:
                 process.die()
+                with contextlib.suppress(Exception):
+                    process.gate.close()  # gives back what the dead one has open in this process
             shutil.rmtree(directory)
 
     def say(self, words: str) -> None:
@@ -69,15 +83,21 @@ class Schedule:
             if run.stage == "waiting":
                 choices.append((0.4, lambda run=run: self._step(run)))
         for flight in self.world.flights:
-            choices.append((1.2 if flight.answer is None else 0.1, lambda flight=flight: self._arrive(flight)))
-            choices.append((0.15, lambda flight=flight: self._lost(flight)))
-        choices.append((0.8 if self.left["start"] else 0.0, self._start_run))
-        choices.append((0.4 if self.left["kill"] else 0.0, self._kill))
-        choices.append((0.1 if self.left["reboot"] else 0.0, self._reboot))
-        choices.append((0.3 if self.left["move"] else 0.0, self._facts_move))
-        choices.append((0.15, self._readable))
-        choices.append((0.15, self._redecide))
-        choices.append((0.1, self._cancel))
+            soon = self.delivery if flight.answer is None else 0.1
+            choices.append((soon, lambda flight=flight: self._arrive(flight)))
+            choices.append((0.1, lambda flight=flight: self._lost(flight)))
+        busy = any(run.sending for run in self.machine.runs())
+        for name, weight, event in (
+            ("start", 0.8, self._start_run),
+            ("kill", 1.0 if busy else 0.2, self._kill),
+            ("reboot", 0.1, self._reboot),
+            ("move", 0.3, self._facts_move),
+            ("unreadable", 0.2, self._readable),
+            ("redecide", 0.2, self._redecide),
+            ("cancel", 0.2, self._cancel),
+        ):
+            if self.left[name]:
+                choices.append((weight, event))
         weights, events = zip(*choices, strict=True)
         self.source.choices(events, weights)[0]()
         self.checks.landed_once()
@@ -93,6 +113,7 @@ class Schedule:
         ]
 
     def _step(self, run: Run) -> None:
+        run.alone = run.alone and len(self.machine.runs()) == 1
         self.say(f"{run} {self.machine.step(run, self.checks.before_bytes)}")
         if run.stage == "over":
             self._told(run)
@@ -172,7 +193,7 @@ class Schedule:
         if self.source.random() < 0.2:
             self._recovers(process)
         else:
-            self._calls(process, self.source.choice(CASES), self.source.choice((0.0, PATIENCE_S)))
+            self._calls(process, self.source.choice(self.cases), self.source.choice((0.0, PATIENCE_S)))
 
     def _calls(self, process: Process, case: str, wait_s: float) -> Run:
         amount = AMOUNT if self.source.random() < 0.9 else AMOUNT - 1
@@ -197,7 +218,7 @@ class Schedule:
 
     def _facts_move(self) -> None:
         self.left["move"] -= 1
-        account = self.world.account(self.source.choice(CASES))
+        account = self.world.account(self.source.choice(self.cases))
         what = self.source.choice(("owner", "approval", "version"))
         if what == "owner":
             account.owner = "bob" if account.owner == "ann" else "ann"
@@ -208,7 +229,8 @@ class Schedule:
         self.say(f"{account.name}: owner {account.owner}, approval {account.approval}, version {account.version}")
 
     def _readable(self) -> None:
-        account = self.world.account(self.source.choice(CASES))
+        self.left["unreadable"] -= 1
+        account = self.world.account(self.source.choice(self.cases))
         account.readable = not account.readable
         self.say(f"{account.name} {'can' if account.readable else 'cannot'} be read")
 
@@ -220,6 +242,7 @@ class Schedule:
         ]
         if not rows:
             return
+        self.left["redecide"] -= 1
         row = self.source.choice(rows)
         process.current = Run(f"{process}.redecide", process, iter(()))  # type: ignore[arg-type]
         try:
@@ -238,6 +261,7 @@ class Schedule:
     def _cancel(self) -> None:
         runs = [run for run in self.machine.runs() if run.canceller is not None]
         if runs:
+            self.left["cancel"] -= 1
             run = self.source.choice(runs)
             run.canceller.cancel()
             self.say(f"{run} is cancelled")
@@ -247,7 +271,7 @@ class Schedule:
     def _end(self) -> None:
         """Everything answers from now on: all must come to an end, and the last answers must agree with the service."""
         self.say("from here on everything answers")
-        for account in map(self.world.account, CASES):
+        for account in map(self.world.account, self.cases):
             account.readable = True
         self._settle()
         process = self._start_process()
@@ -255,7 +279,7 @@ class Schedule:
         self.checks.budgets()
         for outcome in first:
             require(outcome.status.value != "IN_FLIGHT" or "decided" in (outcome.detail or ""), f"I10: {outcome}")
-        for case in CASES:
+        for case in self.cases:
             once = self._finish(self._asks(process, case))[0]
             self.world.now += 10
             twice = self._finish(self._asks(process, case))[0]
