@@ -87,5 +87,14 @@ def path_of(journal: str) -> Path | None:
 def same_journal(one: str, other: str) -> bool:
     first, second = path_of(one), path_of(other)
     if first is None or second is None:
-        return one == other
+        return one == other or _shown(one) == _shown(other)
     return os.path.realpath(first) == os.path.realpath(second)
+
+
+def _shown(url: str) -> str:
+    """Return a journal's URL as its journal shows it: without password."""
+    if url.startswith(("postgresql://", "postgres://")):
+        from ..journal.pg.target import parse
+
+        return parse(url).url
+    return url

@@ -93,6 +93,7 @@ class Lease:
                 ("tcp_keepalives_idle", idle_s),
                 ("tcp_keepalives_interval", idle_s),
                 ("tcp_keepalives_count", 3),
+                ("tcp_user_timeout", self._target.lease_ms),
                 ("idle_session_timeout", 0),
             ):
                 self._connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
@@ -180,10 +181,6 @@ class Lease:
                 self._connection.close()
         finally:
             self._mutex.release()
-
-    def disown(self) -> None:
-        """In a forked child: it is the parent's."""
-        pool.disown(self._connection)
 
 
 def machine() -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ Connection = psycopg.Connection[Any]
 
 WAIT_S = 30.0
 """How long to wait for a free connection."""
+
+_made: weakref.WeakSet[Connection] = weakref.WeakSet()
+"""Every connection of this process."""
 
 _inherited: list[Connection] = []
 """In a forked child: its parent's connections, kept for ever, because to let go of one would end it for the parent."""
@@ -35,9 +39,11 @@ def connect(target: Target, **changes: Any) -> Connection:
     try:
         with connecting:
             # No prepared statements: a transaction pooler would mix them up.
-            return psycopg.connect(
+            connection = psycopg.connect(
                 **{**target.parameters, **changes}, autocommit=True, prepare_threshold=None, client_encoding="utf8"
             )
+            _made.add(connection)
+            return connection
     except (psycopg.Error, OSError, ValueError) as error:
         raise JournalError(
             f"{target.url}: the database cannot be reached; nothing was written ({target.clean(str(error))})"
@@ -56,7 +62,6 @@ class Pool:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._idle: list[Connection] = []
-        self._all: set[Connection] = set()
         self._free = threading.BoundedSemaphore(target.pool)
         self._mutex = threading.Lock()
         self._closed = False
@@ -74,8 +79,6 @@ class Pool:
             connection = self._pop()
             if connection is None:
                 connection = connect(self._target)
-                with self._mutex:
-                    self._all.add(connection)
             yield connection
         finally:
             if connection is not None:
@@ -89,8 +92,6 @@ class Pool:
                 connection = self._idle.pop() if self._idle else None
             if connection is None or not _has_news(connection):
                 return connection
-            with self._mutex:
-                self._all.discard(connection)
             connection.close()
 
     def _take_back(self, connection: Connection) -> None:
@@ -99,14 +100,12 @@ class Pool:
             if not connection.closed and connection.info.transaction_status == idle and not self._closed:
                 self._idle.append(connection)
                 return
-            self._all.discard(connection)
         connection.close()
 
     def drop_idle(self) -> None:
         """Close idle connections: the server has gone, and they with it."""
         with self._mutex:
             idle, self._idle = self._idle, []
-            self._all.difference_update(idle)
         for connection in idle:
             connection.close()
 
@@ -114,11 +113,6 @@ class Pool:
         """Close idle connections now and the others when they come back."""
         self._closed = True
         self.drop_idle()
-
-    def disown(self) -> None:
-        """In a forked child: let go of the parent's connections without a word to the server."""
-        for connection in self._all:
-            disown(connection)
 
 
 def _has_news(connection: Connection) -> bool:
@@ -128,8 +122,10 @@ def _has_news(connection: Connection) -> bool:
     return bool(poll.poll(0))
 
 
-def disown(connection: Connection) -> None:
-    """In a forked child: close its copy of a connection's socket, so that the parent's ends with the parent."""
-    _inherited.append(connection)
-    with contextlib.suppress(OSError, psycopg.Error):
-        os.close(connection.fileno())
+def disown_all() -> None:
+    """In a forked child: close its copies of the parent's sockets, so that the connections end with the parent."""
+    for connection in list(_made):
+        _inherited.append(connection)
+        with contextlib.suppress(OSError, psycopg.Error):
+            os.close(connection.fileno())
+    _made.clear()

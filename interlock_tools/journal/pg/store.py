@@ -236,7 +236,9 @@ class Store:
             self._pool.close()
             if self._end_idle():
                 self._session = None
-            _open.pop(self._key, None)
+                _open.pop(self._key, None)
+            else:
+                self._pool = Pool(self.target)
 
     # -- forks -----------------------------------------------------------------------------------------------
 
@@ -245,13 +247,11 @@ class Store:
         if os.getpid() != self._pid:
             with _forked_mutex:
                 if os.getpid() != self._pid:
-                    self.after_fork_in_child()
+                    _after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
         """Begin anew. What is the parent's is let go of without a word to it or to the server."""
-        self._pool.disown()
-        for session, lease in self._sessions.values():
-            lease.disown()
+        for session, _ in self._sessions.values():
             session.disown()
         self._start()
 
@@ -295,8 +295,8 @@ def _require_durable(connection: pool.Connection, shown: str) -> None:
         "current_setting('server_version_num')::integer, current_setting('full_page_writes')"
     ).fetchall()
     fsync, standby, encoding, version, whole_pages = rows[0]
-    if version < 130000:
-        raise JournalUnusable(f"{shown}: PostgreSQL {version // 10000} is too old; 13 or later is needed")
+    if version < 140000:
+        raise JournalUnusable(f"{shown}: PostgreSQL {version // 10000} is too old; 14 or later is needed")
     if standby:
         raise JournalUnusable(f"{shown} is a standby, which cannot be written to; name the primary")
     if fsync != "on":
@@ -323,6 +323,7 @@ def _after_fork_in_child() -> None:
     global _open_mutex, _forked_mutex
     _open_mutex, _forked_mutex = threading.Lock(), threading.Lock()
     pool.connecting = threading.Lock()
+    pool.disown_all()
     for store in list(_open.values()):
         store.after_fork_in_child()
 

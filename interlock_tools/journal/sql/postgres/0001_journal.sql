@@ -212,6 +212,9 @@ BEGIN
     IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '30s', true);
+    END IF;
     FOR i IN 1 .. cardinality(effect_ids) LOOP
         IF expected[i] = 0 THEN
             here := nextval('interlock.positions');
