@@ -197,6 +197,10 @@ class Sender(Recorder):
             except JournalError as error:
                 failure = error
                 continue
+            if after.send(number) is None:
+                why = "the journal has forgotten that send, as after a failover or a restore that lost its last commits"
+                log.error("effect %s: %s; the service answered: %s", self.effect_id, why, end.ending.value)
+                raise NotRecorded(self.effect_id, why)
             if failure is not None and after.seq == state.seq + len(bodies) and _same_end(after, number, end):
                 return after  # the commit whose answer was lost had come through
             state = after

@@ -201,6 +201,28 @@ class TestTransactions(ConnectionsCase):
         self.assertEqual(str(refund(case="4471")), "COMMITTED")
         self.assertEqual(raw.execute(number).fetchall()[0][0] - before, 2)
 
+    def test_the_end_of_a_send_that_a_failover_has_forgotten_is_told(self) -> None:
+        """A standby that lost the last commits: here, their rows are taken away below the triggers."""
+        from interlock_tools import Gate, NotRecorded
+
+        gate = Gate(self.url())
+        self.addCleanup(gate.close)
+        raw = self.raw()
+
+        @gate.effect("kit.refund", key=lambda case: case, premises=lambda case: {"refunded": 0})
+        def refund(case: str) -> str:
+            raw.execute("SET session_replication_role = replica")
+            raw.execute(f"DELETE FROM {self.schema}.entries")
+            raw.execute(f"DELETE FROM {self.schema}.effects")
+            return "re_1"
+
+        with (
+            self.assertLogs("interlock_tools", "ERROR") as logged,
+            self.assertRaisesRegex(NotRecorded, "forgotten.*may have happened"),
+        ):
+            refund(case="4471")
+        self.assertIn("the service answered: evidence", logged.output[0])
+
 
 class TestSerializable(PostgresCase, KitBase):
     """A server that is set to the strictest isolation gives up transactions all the time."""
