@@ -252,12 +252,12 @@ class ResendService(Service):
             raise ValueError(failure.message) from None
         return {"ids": [self._accept(fields, None, "person").id for _ in range(count)]}
 
-    def _happens(self, mail: str, name: str) -> dict[str, Any]:
-        """Something happens to an email: {"mail": id, "name": "bounced", "complained", "opened", ...}."""
+    def _happens(self, mail: str, what: str) -> dict[str, Any]:
+        """Something happens to an email: {"mail": id, "what": "bounced", "complained", "opened", ...}."""
         found = [one for one in self.mails if one.id == mail]
         if not found:
             raise ValueError(f"no mail {mail}")
-        self._event(found[0], name)
+        self._event(found[0], what)
         return {"last_event": found[0].last_event}
 
     def _verify(self, domain: str, verified: bool = True) -> dict[str, Any]:
