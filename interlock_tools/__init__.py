@@ -13,6 +13,7 @@ from .effect import AsyncEffect, Effect
 from .errors import (
     BadArguments,
     BadRequest,
+    CannotKnow,
     CommitUnknown,
     DefiniteNo,
     DefinitionError,
@@ -45,6 +46,7 @@ __all__ = [
     "BadArguments",
     "BadRequest",
     "Budget",
+    "CannotKnow",
     "CommitUnknown",
     "Contract",
     "DefiniteNo",

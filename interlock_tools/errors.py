@@ -9,6 +9,7 @@
     │   └── MissingRequestKey   the application supplied no request reference
     ├── NotRegistered           the effect's code is not loaded in this process
     ├── NotDecidable            a person's decision that the effect's state does not allow
+    ├── CannotKnow              raised by a lookup: the service answers, and nothing that it still says settles it
     ├── JournalError            the journal failed; nothing was written
     │   ├── JournalUnusable     cannot be opened here: corrupt, newer format, read-only, unsafe filesystem
     │   └── CommitUnknown       the connection died in COMMIT; read back before deciding
@@ -61,6 +62,15 @@ class NotRegistered(InterlockError):
 
 class NotDecidable(InterlockError):
     """A person's decision (``resolve``, ``redecide``) that the state of the effect does not allow."""
+
+
+class CannotKnow(InterlockError):
+    """Raised by a lookup: the service answers, and what it still tells neither shows the effect nor rules it out.
+
+    The service has forgotten it, or shows something that may be it. What raises
+    anything else was not answered and is asked again; this ends as AMBIGUOUS,
+    for a person, once no send can land any more.
+    """
 
 
 class JournalError(InterlockError):

@@ -90,7 +90,8 @@ class Gate:
             budget: arguments -> ``Budget`` or a list of them.
             dedupes, enforces, never_true_again, lookup_lag, natural_key,
             send_timeout, clock_skew, marks, strict: the service's contract, see ``Contract``.
-            lookup: arguments, idempotency_key -> evidence, or None if not found.
+            lookup: arguments, idempotency_key -> evidence, or None if not found. Raises ``CannotKnow``
+                where the service answers and its answer settles nothing.
             watch: arguments, evidence -> what became of it since.
 
         Raises:

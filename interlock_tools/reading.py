@@ -13,11 +13,12 @@ from .core.canonical import normalise
 from .core.decide import Checks, Lookup
 from .core.entries import Instant
 from .definition import Definition, Reader
-from .errors import describe
+from .errors import CannotKnow, describe
 from .evidence import keep
 from .journal.protocol import Journal
 from .premises import Reading, capture, compare
 from .recording import Steps, copy_of
+from .redaction import clean
 
 log = logging.getLogger("interlock_tools")
 
@@ -103,6 +104,9 @@ def look_up(journal: Journal, definition: Definition, effect_id: str, payload: d
         found = yield Call(reader.function, reader.arguments(copy_of(payload), effect_id))
         looked.evidence = keep(found) if found is not None else None
         looked.lookup = Lookup.NOT_FOUND
+    except CannotKnow as error:
+        looked.lookup = Lookup.CANNOT_KNOW
+        looked.lookup_why = clean(str(error))
     except Exception as error:
         looked.lookup = Lookup.UNREADABLE
         looked.lookup_why = describe(error)

@@ -95,7 +95,8 @@ class Settling(Sender):
             assert looked.reading is not None
             bodies = [*bodies, *counted(step), self.refused(looked.reading)]
         elif action is Action.AMBIGUOUS:
-            body = {"reason": step.reason} if self.said is None else {"reason": step.reason, "detail": self.said}
+            said = looked.lookup_why or self.said
+            body = {"reason": step.reason} if said is None else {"reason": step.reason, "detail": said}
             bodies = [*bodies, (Kind.AMBIGUOUS, self.closing(body))]
         if bodies:
             state = yield from self.append(state, bodies)

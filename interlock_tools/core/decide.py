@@ -141,6 +141,8 @@ class Lookup(str, Enum):
     NOT_ASKED = "not_asked"
     NOT_FOUND = "not_found"
     UNREADABLE = "unreadable"
+    CANNOT_KNOW = "cannot_know"
+    """The service answered, and its answer neither shows the effect nor rules it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,8 @@ def _by_lookup(view: View, holds: bool) -> Step:
     if left > 0:
         return Step(Action.WAIT, 7, wait_ms=left)
     state = view.state
-    if state.stored_error or (view.contract.strict and _any_lost(state.maybe_landed)):
+    unclear = view.lookup is Lookup.CANNOT_KNOW or state.stored_error
+    if unclear or (view.contract.strict and _any_lost(state.maybe_landed)):
         return Step(Action.AMBIGUOUS, 7, reason=_why_ambiguous(state))
     numbers = tuple(send.number for send in state.maybe_landed)
     return Step(Action.SEND if holds else Action.REFUSE, 7, not_landed=numbers)
