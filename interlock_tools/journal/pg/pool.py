@@ -20,6 +20,9 @@ Connection = psycopg.Connection[Any]
 WAIT_S = 30.0
 """How long to wait for a free connection."""
 
+_PREPARE_AFTER = 2
+"""A statement that was executed so often on a connection is prepared."""
+
 _made: weakref.WeakSet[Connection] = weakref.WeakSet()
 """Every connection of this process."""
 
@@ -38,12 +41,13 @@ def connect(target: Target, **changes: Any) -> Connection:
     """
     try:
         with connecting:
-            # No prepared statements: a transaction pooler would mix them up.
             connection = psycopg.connect(
                 **{**target.parameters, **changes}, autocommit=True, prepare_threshold=None, client_encoding="utf8"
             )
             _made.add(connection)
-            return connection
+        if not behind_pooler(connection):  # which would mix up prepared statements
+            connection.prepare_threshold = _PREPARE_AFTER
+        return connection
     except (psycopg.Error, OSError, ValueError) as error:
         raise JournalError(
             f"{target.url}: the database cannot be reached; nothing was written ({target.clean(str(error))})"
