@@ -258,6 +258,16 @@ def new_session() -> requests.Session:
     return session
 
 
+def session_for_reads() -> requests.Session:
+    """Return a session for requests that change nothing at the service though their method says otherwise.
+
+    It is off this transport: nothing is marked and nothing counts as a send.
+    """
+    session = requests.Session()
+    session.auth = _as_it_is
+    return session
+
+
 def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 

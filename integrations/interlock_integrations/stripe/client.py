@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import stripe
 
-from interlock_tools import DefinitionError, Gate
+from interlock_tools import DefinitionError
 
+from ..declaring import gate_from_environment as gate_from_environment
 from ..transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, TCP_USER_TIMEOUT_S, new_session
 
 SEND_TIMEOUT = timedelta(seconds=TCP_USER_TIMEOUT_S + 90)
@@ -76,18 +77,3 @@ def stripe_from_environment(*, live: bool = False) -> stripe.StripeClient:
     check_key(key, live)
     base = os.environ.get("STRIPE_API_BASE")
     return stripe.StripeClient(key, base_addresses={"api": base} if base else None, max_network_retries=0)
-
-
-def gate_from_environment() -> Gate:
-    """Return a gate on the journal that ``INTERLOCK_JOURNAL`` names (a path or a URL).
-
-    Raises:
-        DefinitionError: it is not set.
-        JournalUnusable: it cannot be opened.
-    """
-    journal = os.environ.get("INTERLOCK_JOURNAL")
-    if not journal:
-        raise DefinitionError(
-            "set INTERLOCK_JOURNAL to a file that outlives the process, or a postgresql:// URL, or pass gate=Gate(...)"
-        )
-    return Gate(journal)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 import stripe
 
-from interlock_tools import DefinitionError
 from interlock_tools.errors import describe
 
+from ..declaring import with_more as with_more
 from ..transport import root_cause
 
 EFFECT_ID = "interlock_effect_id"
@@ -80,32 +79,3 @@ def evidence(item: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
     if not item.get("id"):
         return None
     return {name: item[name] for name in ("id", "object", *names) if item.get(name) is not None}
-
-
-def with_more(facts: Callable[..., dict[str, Any]], more: Callable[..., Any] | None) -> Callable[..., dict[str, Any]]:
-    """Return premises that add the application's facts to a tool's own.
-
-    ``more`` is called with those of the arguments that it names, and its facts win.
-
-    Raises:
-        DefinitionError: ``more`` is not a plain function, or names what is not there.
-    """
-    if more is None:
-        return facts
-    if not callable(more) or inspect.iscoroutinefunction(more):
-        raise DefinitionError("premises= takes a plain function that returns a dict of facts")
-    known = list(inspect.signature(facts).parameters.values())
-    names = {parameter.name for parameter in known}
-    wanted = inspect.signature(more).parameters.values()
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted)
-    chosen = names if takes_all else {parameter.name for parameter in wanted}
-    if not chosen <= names:
-        raise DefinitionError(
-            f"premises= names {', '.join(sorted(chosen - names))}; there are {', '.join(sorted(names))}"
-        )
-
-    def both(**arguments: Any) -> dict[str, Any]:
-        return {**facts(**arguments), **more(**{name: arguments[name] for name in chosen})}
-
-    both.__signature__ = inspect.Signature(known)  # type: ignore[attr-defined]
-    return both
