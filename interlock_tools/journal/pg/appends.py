@@ -92,7 +92,7 @@ class Append:
             found.append((number, key, item["amount"], item.get("limit")))
         return sorted(found, key=lambda item: str(item[1]))
 
-    def carry_out(self, pool: Pool, target: Target, statement: str) -> None:
+    def carry_out(self, pool: Pool, target: Target, statement: bytes) -> None:
         """Append. What the database gave up in favour of another is done again, and so is what nobody knows about.
 
         Whichever of two copies of an append comes first is the only one: the
@@ -101,6 +101,7 @@ class Append:
         deadline: float | None = None
         tries = 0
         while True:
+            connection: Connection | None = None
             try:
                 with pool.connection() as connection:
                     answer = connection.execute(statement, self.values).fetchall()
@@ -153,9 +154,9 @@ class Append:
         raise translated(error, target) from None
 
 
-def _ended_connection(error: psycopg.Error, connection: Connection) -> bool:
+def _ended_connection(error: psycopg.Error, connection: Connection | None) -> bool:
     """Whether an error is not an answer to the statement but the end of the connection."""
-    return connection.closed or error.diag.severity_nonlocalized in _FATAL
+    return connection is None or connection.closed or error.diag.severity_nonlocalized in _FATAL
 
 
 def _detail(error: psycopg.Error) -> dict[str, Any]:

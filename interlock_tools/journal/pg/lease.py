@@ -142,7 +142,7 @@ class Lease:
             began = self._clock.now()
             try:
                 backend = self._connection.execute(self._sql["renew"], (self._name,)).fetchall()[0][0]
-                why = "another process found its lock free" if backend is None else None
+                why = "it was found lost, or was not renewed in time" if backend is None else None
                 if backend is not None and self._backend not in (None, backend):
                     why = "its connection leads to another backend now"
             except psycopg.Error as error:

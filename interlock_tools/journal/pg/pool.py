@@ -121,6 +121,8 @@ class Pool:
 
 def _has_news(connection: Connection) -> bool:
     """Whether the server has said anything unasked, most likely that it ends the connection."""
+    if connection.closed:
+        return True
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -26,13 +26,13 @@ def read_sql(name: str, schema: str) -> str:
 
 
 @cache
-def queries(schema: str) -> dict[str, str]:
+def queries(schema: str) -> dict[str, bytes]:
     """Return every query by its name."""
-    found = {}
+    found: dict[str, bytes] = {}
     for statement in read_sql("queries.sql", schema).split(";\n"):
         comment, _, sql = statement.strip().partition("\n")
         if sql:
-            found[comment.removeprefix("-- ").partition(":")[0]] = sql.strip()
+            found[comment.removeprefix("-- ").partition(":")[0]] = sql.strip().encode()
     return found
 
 
@@ -61,14 +61,14 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str, script
         found = _format(connection, schema, shown, len(texts))
         start = found[0] if found is not None else 0
         if found is None and not _exists(connection, schema):
-            connection.execute(f"CREATE SCHEMA {schema}")
+            connection.execute(f"CREATE SCHEMA {schema}".encode())
         for text in texts[start:]:
-            connection.execute(text)
+            connection.execute(text.encode())
         if start < len(texts):
-            connection.execute(
-                f"INSERT INTO {schema}.journal AS j (format) VALUES (%s) ON CONFLICT (one) DO UPDATE SET format = %s",
-                (len(texts), len(texts)),
+            insert = (
+                f"INSERT INTO {schema}.journal AS j (format) VALUES (%s) ON CONFLICT (one) DO UPDATE SET format = %s"
             )
+            connection.execute(insert.encode(), (len(texts), len(texts)))
         found = _format(connection, schema, shown, len(texts))
     assert found is not None
     return found[1]
@@ -93,7 +93,7 @@ def _format(connection: psycopg.Connection[Any], schema: str, shown: str, known:
         return None
     try:
         with connection.transaction():
-            rows = connection.execute(f"SELECT format, id::text FROM {schema}.journal").fetchall()
+            rows = connection.execute(f"SELECT format, id::text FROM {schema}.journal".encode()).fetchall()
     except errors.UndefinedColumn:
         raise JournalUnusable(
             f"{shown}: the schema {schema} belongs to another program; name another one with ?interlock_schema=…"
