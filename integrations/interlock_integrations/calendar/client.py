@@ -1,0 +1,129 @@
+"""The Calendar client that gated tools use: the official library, on this package's transport.
+
+The library itself rests on ``httplib2``, which sends a POST again when its
+connection breaks, also where no retries are asked for (seen in 0.32:
+``Http._conn_request`` tries ``RETRIES`` times). It takes any object with
+``httplib2``'s ``request`` in its place, and is given one here.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import google.auth
+import httplib2
+from google.auth.transport.requests import Request as AuthRequest
+from google.oauth2.credentials import Credentials
+from googleapiclient.discovery import build, build_from_document
+
+from interlock_tools import DefinitionError
+
+from ..transport import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, TCP_USER_TIMEOUT_S, new_session, session_for_reads
+
+SEND_TIMEOUT = timedelta(seconds=TCP_USER_TIMEOUT_S + 90)
+"""Longest time from hand-over until a request has landed at Google or never will: what the kernel may still deliver of
+a dead process's request, and 90 s for Google itself. Google promises no such time; proxies that hold requests come on
+top."""
+
+SCOPE = "https://www.googleapis.com/auth/calendar"
+
+READING_POSTS = ("/freeBusy",)
+"""Ends of paths that are asked by POST and change nothing."""
+
+
+class GatedHttp:
+    """What the library uses in place of an ``httplib2.Http``: credentials, and one request on this package's transport.
+
+    Unlike the library's own it neither follows redirects nor sends a request
+    again with a refreshed token: a token is refreshed before the request, on a
+    session of its own.
+    """
+
+    def __init__(self, credentials: Any) -> None:
+        self.credentials = credentials
+        self._session = new_session()
+        self._reads = session_for_reads()
+        self._tokens = AuthRequest(session_for_reads())
+
+    def request(
+        self,
+        uri: str,
+        method: str = "GET",
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        redirections: int = 0,
+        connection_type: Any = None,
+    ) -> tuple[httplib2.Response, bytes]:
+        """Make one request. Raises what ``transport`` and google-auth raise."""
+        given = dict(headers or {})
+        self.credentials.before_request(self._tokens, method, uri, given)
+        reads = uri.partition("?")[0].endswith(READING_POSTS)
+        answer = (self._reads if reads else self._session).request(
+            method,
+            uri,
+            data=body,
+            headers=given,
+            allow_redirects=False,
+            timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S),
+        )
+        response = httplib2.Response({**answer.headers, "status": str(answer.status_code)})
+        response.reason = answer.reason
+        return response, answer.content
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._session.close()
+        self._reads.close()
+
+
+def gated_service(service: Any) -> Any:
+    """Return a Calendar service with the same credentials and address on the gated transport.
+
+    The given one, made by ``googleapiclient.discovery.build``, is left as it is.
+
+    Raises:
+        DefinitionError: it is not a Calendar service, or it was made without credentials.
+    """
+    http, document = getattr(service, "_http", None), getattr(service, "_rootDesc", None)
+    if not isinstance(document, dict) or document.get("name") != "calendar":
+        raise DefinitionError('service= takes googleapiclient.discovery.build("calendar", "v3", credentials=...)')
+    if isinstance(http, GatedHttp):
+        return service
+    credentials = getattr(http, "credentials", None)
+    if credentials is None:
+        raise DefinitionError("this Calendar service was made without credentials; build it with credentials=")
+    options = {"api_endpoint": service._baseUrl}
+    return build_from_document(document, http=GatedHttp(credentials), client_options=options)
+
+
+def calendar_from_environment() -> Any:
+    """Return a Calendar service configured by the environment.
+
+    ``GOOGLE_APPLICATION_CREDENTIALS`` names a credentials file; or
+    ``GOOGLE_CALENDAR_TOKEN`` is an access token. ``GOOGLE_CALENDAR_API`` is the
+    API's base address where it is a sandbox's. No metadata server is asked.
+
+    Raises:
+        DefinitionError: neither is set, or the file cannot be used.
+    """
+    token, path = os.environ.get("GOOGLE_CALENDAR_TOKEN"), os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    if token:
+        credentials = _untyped(Credentials)(token=token)
+    elif path:
+        try:
+            credentials, _ = _untyped(google.auth.load_credentials_from_file)(path, scopes=[SCOPE])
+        except Exception as error:
+            kind = type(error).__name__
+            raise DefinitionError(f"GOOGLE_APPLICATION_CREDENTIALS names a file that cannot be used ({kind})") from None
+    else:
+        raise DefinitionError("set GOOGLE_APPLICATION_CREDENTIALS, or pass service=build('calendar', 'v3', ...)")
+    address = os.environ.get("GOOGLE_CALENDAR_API")
+    options = {"api_endpoint": address} if address else None
+    return build("calendar", "v3", http=GatedHttp(credentials), client_options=options, static_discovery=True)
+
+
+def _untyped(function: Any) -> Any:
+    """google-auth has types for some of its names and not for others."""
+    return function
