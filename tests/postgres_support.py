@@ -16,6 +16,23 @@ from interlock_tools.journal.clock import Clock
 from interlock_tools.testing.postgres import NoServer, Server
 
 URL = "INTERLOCK_TEST_POSTGRES"
+
+
+def new_server() -> Server:
+    """Start a server, or skip the test, saying what is missing."""
+    require_driver()
+    try:
+        return Server()
+    except NoServer as error:
+        raise unittest.SkipTest(f"{error}, or set {URL}") from None
+
+
+def require_driver() -> None:
+    """Skip the test if there is no driver."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise unittest.SkipTest("no psycopg: pip install 'interlock-tools[postgres]'")
+
+
 _shared: Server | None = None
 
 
@@ -23,10 +40,7 @@ def server() -> Server:
     """Return the server that all tests of this process share, where none is named by the environment."""
     global _shared
     if _shared is None:
-        try:
-            _shared = Server()
-        except NoServer as error:
-            raise unittest.SkipTest(f"{error}, or set {URL}") from None
+        _shared = new_server()
         atexit.register(_shared.remove)
     return _shared
 
@@ -39,8 +53,7 @@ class PostgresCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        if importlib.util.find_spec("psycopg") is None:
-            raise unittest.SkipTest("no psycopg: pip install 'interlock-tools[postgres]'")
+        require_driver()
         if not os.environ.get(URL):
             server()
 

@@ -13,7 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from postgres_proxy import TO_CLIENT, TO_SERVER, Proxy
-from postgres_support import URL, PostgresCase, server
+from postgres_support import URL, PostgresCase, new_server, require_driver, server
 
 from interlock_tools.core import canonical
 from interlock_tools.core.entries import Kind
@@ -23,7 +23,7 @@ from interlock_tools.journal.open import open_journal
 from interlock_tools.journal.protocol import Conflict, OverBudget
 from interlock_tools.testing.journal_kit_base import KitBase
 from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
-from interlock_tools.testing.postgres import SECRET, Server
+from interlock_tools.testing.postgres import SECRET
 
 BUDGET = {"budget": "day", "amount": 10, "limit": 100}
 
@@ -248,7 +248,7 @@ class TestServer(unittest.TestCase):
     def test_what_was_acknowledged_survives_a_server_that_is_killed(self) -> None:
         if os.environ.get(URL):
             self.skipTest("needs a server that the tests may break")
-        own = Server()
+        own = new_server()
         self.addCleanup(own.remove)
         sessions = tempfile.TemporaryDirectory()
         self.addCleanup(sessions.cleanup)
@@ -371,6 +371,9 @@ class TestSchema(PostgresCase):
 
 class TestUrls(unittest.TestCase):
     """URLs that cannot be read, and passwords."""
+
+    def setUp(self) -> None:
+        require_driver()
 
     def test_a_password_is_never_shown(self) -> None:
         from interlock_tools.journal.pg.target import parse
