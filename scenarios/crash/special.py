@@ -242,12 +242,18 @@ def special_names(full: bool, seed: int) -> list[str]:
     names = []
     source = random.Random(seed)
     for kind, (_, points) in SPECIAL.items():
-        contracts = [name for name in CONTRACTS if kind != "stopped_long" or name.startswith("dedupes_short")]
+        contracts = [name for name in CONTRACTS if _is_for(kind, name)]
         source.shuffle(contracts)
         for number, contract in enumerate(contracts):
             chosen = points if full or kind == "stopped_long" else (points[number % len(points)],)
             names.extend(f"{kind}~{contract}~{point}" for point in chosen)
     return names
+
+
+def _is_for(kind: str, contract: str) -> bool:
+    """Whether a kind is tried with a contract. With a short window, whether a stop outlasts it is the machine's mood."""
+    short = contract.startswith("dedupes_short")
+    return short if kind == "stopped_long" else not (kind == "stopped" and short)
 
 
 def try_special(sandbox: SandboxProcess, name: str, seed: int, new_interpreter: bool = False) -> dict[str, Any]:
