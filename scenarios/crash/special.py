@@ -251,7 +251,7 @@ def special_names(full: bool, seed: int) -> list[str]:
 
 
 def _is_for(kind: str, contract: str) -> bool:
-    """Whether a kind is tried with a contract. With a short window, whether a stop outlasts it is the machine's mood."""
+    """Whether a kind is tried with a contract. Whether a stop outlasts a short window depends on the machine."""
     short = contract.startswith("dedupes_short")
     return short if kind == "stopped_long" else not (kind == "stopped" and short)
 
