@@ -46,6 +46,8 @@ class Core:
     dedup_window_left_ms: Callable[..., int] = production_decide.dedup_window_left_ms
 
 
+PRODUCTION = Core()
+
 ENDS = {
     "evidence": End(Ending.EVIDENCE, evidence="re_1"),
     "no": End(Ending.DEFINITE_NO),
@@ -76,11 +78,12 @@ class Bridge:
         self._waits = contract.has_lookup
         self._waits_for_lost = bool(contract.enforces) and setup.hosts > 1 and not contract.strict
         self._dispatched_cap = max(contract.dedupes_ms, 0) - contract.send_timeout_ms + contract.clock_skew_ms
-        self.wait_cap = contract.send_timeout_ms + contract.lookup_lag_ms + setup.patience
+        patience = setup.patience if setup.slow else 0
+        self.wait_cap = contract.send_timeout_ms + contract.lookup_lag_ms + patience
+        self.memory_cap = contract.lookup_lag_ms + patience
         if setup.exact:
-            self.wait_cap = self._dispatched_cap = max(
-                self.wait_cap + setup.lease, contract.dedupes_ms + setup.patience
-            )
+            most = max(self.wait_cap + setup.lease, contract.dedupes_ms + patience)
+            self.wait_cap = self.memory_cap = self._dispatched_cap = most
 
     def now(self, host: int, age: int = 0) -> Instant:
         """A reading on a host, ``age`` ticks ago. The second host's wall clock is behind by the allowed skew."""
@@ -110,7 +113,7 @@ class Bridge:
             state.shortcuts_off,
             state.stored_error,
             reason,
-            tuple((s.status, s.dispatched, s.since, s.lease_ms, s.handed_over, s.cause) for s in sends),
+            tuple((s.status, s.dispatched, s.since, s.lease_ms, s.handed_over) for s in sends),
         )
         number = self._numbers.get(key)
         if number is None:
@@ -124,21 +127,25 @@ class Bridge:
     def _plain_sends(self, state: State) -> tuple[Send, ...]:
         """The sends without what no rule looks at."""
         blank = self.now(0)
-        plain = []
+        exact = self.setup.exact
         waits = self._waits or (self._waits_for_lost and not state.shortcuts_off)
-        waits = (waits and state.phase is Phase.DISPATCHED) or self.setup.exact
-        window = self._window  # the moment of the first dispatch is looked at, as long as it may be that of the next
+        waits = exact or (waits and state.phase is Phase.DISPATCHED)
+        window = exact or self._window
+        plain = []
         for send in state.sends:
-            dispatched = blank
-            if self.setup.exact or (window and send.handed_over):
-                dispatched = self._capped(send.dispatched, self._dispatched_cap)
-                window = window and send.status in (SendStatus.RUNNING, SendStatus.LOST)
+            dispatched, handed_over = blank, True
+            if window:
+                handed_over = send.handed_over
+                if handed_over:
+                    dispatched = self._capped(send.dispatched, self._dispatched_cap)
+                    # The window begins at the first hand-over; later ones count only if this one may be taken back.
+                    window = exact or send.status in (SendStatus.RUNNING, SendStatus.LOST)
             since: tuple[Instant, ...] = ()
             if send.status in _OPEN_END:
                 cap = self.wait_cap + send.lease_ms if waits else 0
                 since = tuple(self._capped(moment, cap) for moment in send.since)
-            cause = send.cause if send.cause == "rate_limited" else None
-            plain.append(send._replace(session="", mark=None, since=since, dispatched=dispatched, cause=cause))
+            lease_ms = send.lease_ms if send.status is SendStatus.LOST else 0
+            plain.append(Send(send.number, "", None, dispatched, send.status, since, lease_ms, handed_over))
         return tuple(plain)
 
     def _capped(self, moment: Instant, cap: int) -> Instant:
@@ -151,7 +158,8 @@ class Bridge:
 
     def older(self, number: int) -> int:
         """The same state a tick later."""
-        return self._remember(("older", number), lambda: self._moved(number, _older))
+        older: int = self._remember(("older", number), lambda: self._moved(number, _older))
+        return older
 
     def rebooted(self, number: int, host: int) -> int:
         """The same state after a restart of the machine, whose clock came up late by the allowed skew."""
@@ -162,7 +170,15 @@ class Bridge:
                 return moment
             return Instant(OTHER_BOOT.boot, OTHER_BOOT.boottime_ms, moment.wall_ms + skew)
 
-        return self._remember(("rebooted", number, host), lambda: self._moved(number, reboot))
+        rebooted: int = self._remember(("rebooted", number, host), lambda: self._moved(number, reboot))
+        return rebooted
+
+    def undispatched(self, number: int) -> int:
+        """The same state without its last send, as after a commit that was not durable."""
+        state = self.states[number]
+        return self._number(
+            state._replace(phase=Phase.DISPATCHED if state.sends[:-1] else Phase.PROPOSED, sends=state.sends[:-1])
+        )
 
     def _moved(self, number: int, move: Callable[[Instant], Instant]) -> int:
         state = self.states[number]

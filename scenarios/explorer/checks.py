@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from interlock_tools.core.decide import Action, Step
 from interlock_tools.core.entries import Kind
 from interlock_tools.core.states import Phase, SendStatus, State
@@ -11,9 +9,7 @@ from interlock_tools.core.states import Phase, SendStatus, State
 from . import service as services
 from .bridge import Bodies, Bridge, NotRecordable
 from .setup import Setup
-from .world import Gather, Job, Snapshot
-
-UNDER_WAY = frozenset({"dispatched", "marked", "waiting"})
+from .world import ALIVE, Gather, Job, Snapshot
 
 
 class Judge:
@@ -94,7 +90,8 @@ class Judge:
 
     def append(self, snapshot: Snapshot, gather: Gather, step: Step, observed: Bodies) -> str:
         """A worker may take this step, given what it really read."""
-        alive = [job for job in snapshot.jobs if job.stage in UNDER_WAY or job.stage == "ended"]
+        known = len(self.bridge.states[snapshot.journal].sends)
+        alive = [job for job in snapshot.jobs if job.stage in ALIVE and job.number <= known]
         held = [job for job in alive if job.cut < 0]
         for kind, body in observed:
             gone = {body["send"]} if kind is Kind.ORPHANED else set(body["sends"]) if kind is Kind.NOT_LANDED else set()
@@ -152,8 +149,3 @@ class Judge:
         elapsed = self.bridge.now(0).boottime_ms - first.boottime_ms
         slack = contract.send_timeout_ms + 2 * contract.clock_skew_ms
         return contract.dedupes_ms - slack - elapsed > 0
-
-
-def numbers(jobs: Collection[Job]) -> frozenset[int]:
-    """The numbers of sends that are under way."""
-    return frozenset(job.number for job in jobs if job.stage in UNDER_WAY)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from interlock_tools.core.states import Phase
 
 from . import service as services
-from .bridge import Bridge, Core
+from .bridge import PRODUCTION, Bridge, Core
 from .checks import Judge
 from .sends import Sends
 from .service import Service
 from .setup import Setup
 from .worker import Worker
-from .world import ALIVE, Budget, Gather, Job, Move, Snapshot
+from .world import ALIVE, Budget, Gather, Job, Memory, Move, Snapshot
 
 ENDS = frozenset({Phase.COMMITTED, Phase.REFUSED, Phase.AMBIGUOUS, Phase.RESOLVED, Phase.REPLACED})
 
@@ -21,9 +21,9 @@ ENDS = frozenset({Phase.COMMITTED, Phase.REFUSED, Phase.AMBIGUOUS, Phase.RESOLVE
 class Model:
     """The moves of one setup, with the production core or a broken one."""
 
-    def __init__(self, setup: Setup, core: Core | None = None, flaws: frozenset[str] = frozenset()) -> None:
+    def __init__(self, setup: Setup, core: Core = PRODUCTION, flaws: frozenset[str] = frozenset()) -> None:
         self.setup = setup
-        self.bridge = Bridge(setup, core or Core())
+        self.bridge = Bridge(setup, core)
         self.judge = Judge(setup, self.bridge)
         self.worker = Worker(setup, self.bridge, self.judge, flaws)
         self.sends = Sends(setup, self.bridge, self.judge, self.worker, flaws)
@@ -98,7 +98,7 @@ class Model:
             gathers=tuple(self._older_gather(gather) for gather in snapshot.gathers),
             service=service,
             left=snapshot.left._replace(faults=snapshot.left.faults - unanswered),
-            memory=snapshot.memory and snapshot.memory._replace(age=self._capped(snapshot.memory.age)),
+            memory=self._older_memory(snapshot.memory),
         )
         return Move(("tick",), after, unanswered > 0)
 
@@ -111,19 +111,25 @@ class Model:
         return job.cut < 0 or job.cut < self.setup.lease
 
     def _capped(self, age: int) -> int:
-        return min(age + 1, self.bridge.wait_cap + self.setup.lease)
+        return min(age + 1, self.bridge.wait_cap)
+
+    def _older_memory(self, memory: Memory | None) -> Memory | None:
+        return memory and memory._replace(age=min(memory.age + 1, self.bridge.memory_cap))
 
     def _older_job(self, job: Job) -> Job:
         if job.written < 0 and job.cut < 0:
             return job
         written = self._capped(job.written) if job.written >= 0 else -1
-        return job._replace(written=written, cut=min(job.cut + 1, self.setup.lease + 1) if job.cut >= 0 else -1)
+        cut = job.cut  # once the hook has been called, it does not matter any more since when
+        if cut >= 0 and job.stage in ("dispatched", "marked"):
+            cut = min(cut + 1, self.setup.lease + 1)
+        return job._replace(written=written, cut=cut)
 
     def _older_gather(self, gather: Gather) -> Gather:
         return gather._replace(
             base=self.bridge.older(gather.base),
             age=gather.age + 1,
-            failed=self._capped(gather.failed) if gather.failed >= 0 else -1,
+            failed=min(gather.failed + 1, self.bridge.memory_cap) if gather.failed >= 0 else -1,
             began=gather.began + 1 if gather.began >= 0 else -1,
             seen=self.bridge.older(gather.seen) if gather.seen >= 0 else -1,
         )

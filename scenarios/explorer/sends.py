@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock_tools.core.entries import Kind
-from interlock_tools.core.states import SendStatus
+from interlock_tools.core.states import Phase, SendStatus
 
 from . import service as services
 from .bridge import Bridge, NotRecordable
@@ -13,6 +13,8 @@ from .checks import Judge
 from .setup import Setup
 from .worker import Worker
 from .world import ALIVE, Job, Move, Snapshot
+
+_TAKES_EVIDENCE = frozenset({Phase.DISPATCHED, Phase.AMBIGUOUS})
 
 
 class Sends:
@@ -53,7 +55,7 @@ class Sends:
         if job.window and not unchecked and self.bridge.window_left(snapshot.journal, job.host) <= 0:
             refused = "the dedup window is over"
         if refused:
-            after = job._replace(stage="ended", answer="not_sent")
+            after = job._replace(stage="ended", answer="not_sent", cut=min(job.cut, 0), window=False)
             return Move(("on_send refuses", job.number, refused), _with(snapshot, job, after))
         marked = job._replace(stage="marked", mark=1)
         if self.setup.stops:
@@ -64,7 +66,7 @@ class Sends:
         if not snapshot.left.faults:
             return
         less = snapshot._replace(left=snapshot.left._replace(faults=snapshot.left.faults - 1))
-        ended = job._replace(stage="ended", answer="not_sent")
+        ended = job._replace(stage="ended", answer="not_sent", cut=min(job.cut, 0), window=False)
         yield Move(("not sent", job.number), _with(less, job, ended), True)
         if "cancelled_is_over" in self.flaws and job.stage == "dispatched":
             journal, _ = self.bridge.conclude(snapshot.journal, job.number, "unknown", job.host)
@@ -72,7 +74,8 @@ class Sends:
 
     def _bytes(self, snapshot: Snapshot, job: Job) -> Move:
         written = 0 if self.worker.tracks_written else -1
-        after = _with(snapshot, job, job._replace(stage="waiting", written=written))
+        gone = job._replace(stage="waiting", written=written, cut=min(job.cut, 0), window=False)
+        after = _with(snapshot, job, gone)
         after = after._replace(service=services.hand_over(snapshot.service, job.number))
         return Move(("bytes leave", job.number), after, False, self.judge.bytes_leave(snapshot, job))
 
@@ -94,7 +97,8 @@ class Sends:
             return Move(label, snapshot, False, f"the journal refuses it: {error}")
         after = self.worker.recorded(snapshot, journal, tuple(other for other in snapshot.jobs if other is not job))
         broken = self.judge.record(after)
-        if not broken and job.answer == "evidence" and kinds and kinds[0] not in (Kind.COMMITTED, Kind.LATE):
+        before = self.bridge.states[snapshot.journal].phase
+        if not broken and job.answer == "evidence" and before in _TAKES_EVIDENCE and Kind.COMMITTED not in kinds:
             broken = "I8: evidence, and not committed"
         return Move((*label, kinds), after, False, broken)
 
@@ -106,6 +110,9 @@ class Sends:
         running = job.number <= len(state.sends) and state.sends[job.number - 1].status is SendStatus.RUNNING
         answer = job.answer if "mark_cleared" in self.flaws else ""
         dead = job._replace(stage="dead", answer=answer, cut=-1, window=False)
+        if "journal_not_durable" in self.flaws and running:
+            forgotten = less._replace(journal=self.bridge.undispatched(snapshot.journal))
+            yield Move(("dies, and the journal forgets", job.number), self._fallen(forgotten, job, None), True)
         if job.stage == "dispatched" and not self.setup.stops:
             after = dead._replace(mark=1) if running else None
             yield Move(("dies", job.number, "marked"), self._fallen(less, job, after), True)

@@ -29,7 +29,7 @@ from . import service as services
 from .bridge import Bridge, NotRecordable, Seen
 from .checks import Judge
 from .setup import Setup
-from .world import ALIVE, Gather, Job, Memory, Move, Snapshot
+from .world import ALIVE, Budget, Gather, Job, Memory, Move, Snapshot
 
 Label = tuple[object, ...]
 
@@ -45,6 +45,7 @@ class Worker:
         self.bridge = bridge
         self.judge = judge
         self.flaws = flaws
+        self._known: dict[Snapshot, list[Move]] = {}
         self.tracks_written = setup.rules.lookup and setup.hosts == 1
 
     # -- the journal --------------------------------------------------------------------------
@@ -66,6 +67,29 @@ class Worker:
 
     def gathering(self, snapshot: Snapshot) -> Iterator[Move]:
         """Begin to gather a view, go on, or append."""
+        if self.setup.slow:
+            yield from self._gathering(snapshot)
+            return
+        # All that a worker looks at, so that what it does need not be found out twice.
+        left, service = snapshot.left, snapshot.service
+        seen = snapshot._replace(
+            service=service._replace(requests=(), first=-1, stored="error" if service.stored == "error" else ""),
+            left=Budget(0, min(left.faults, 1), min(left.moves, 1), min(left.unread, 2)),
+        )
+        moves = self._known.get(seen)
+        if moves is None:
+            moves = self._known[seen] = list(self._gathering(seen))
+        for label, after, bad, broken in moves:
+            spent = Budget(
+                left.crashes,
+                left.faults - seen.left.faults + after.left.faults,
+                left.moves - seen.left.moves + after.left.moves,
+                left.unread - seen.left.unread + after.left.unread,
+            )
+            moved = Snapshot(after.journal, after.jobs, (), service, after.premise, spent, after.memory)
+            yield Move(label, moved, bad, broken)
+
+    def _gathering(self, snapshot: Snapshot) -> Iterator[Move]:
         try:
             if len(snapshot.gathers) < self.setup.gatherers:
                 for host in range(self.setup.hosts):
@@ -140,7 +164,7 @@ class Worker:
             holds = fact and premise == "holds"
             names = () if fact else ("fact",)
             failing = frozenset(names if premise != "fails" else (*names, "premise"))
-            memory = self._memory(snapshot, host, holds, failing) if self.setup.rules.final else None
+            memory = self._memory(snapshot, host, holds, failing) if self.setup.contract.never_true_again else None
             truth = "hold" if holds else "fail"
             read = gather._replace(truth=truth, checks=truth, failing=failing, failed=memory.age if memory else -1)
             if "keeps_old_checks" in self.flaws and self.bridge.states[snapshot.journal].sends:
@@ -181,7 +205,7 @@ class Worker:
         if step is None:
             return
         if step.action is Action.LOOK_UP:
-            if self.setup.slow and gather.stage == "read" and not label[-1:] == ("goes on",):
+            if self.setup.slow and gather.stage == "read" and label[-1:] != ("goes on",):
                 after = snapshot._replace(gathers=_sorted(*others, gather))
                 yield Move(("recovers", *label, step), after, bad)
             else:
@@ -255,6 +279,8 @@ class Worker:
                 window = self.bridge.window_left(journal, gather.host) > 0
             number = len(self.bridge.states[gather.seen].sends) + 1
             jobs = (*jobs, Job(number, gather.host, window=window))
+            if "sends_first" in self.flaws:
+                return Move(label, snapshot._replace(jobs=jobs, gathers=()), bad)
         after = self.recorded(snapshot, journal, jobs, gather)
         return Move(label, after, bad, self.judge.record(after))
 
