@@ -8,13 +8,15 @@ connection breaks, also where no retries are asked for (seen in 0.32:
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-import google.auth
 import httplib2
 from google.auth.transport.requests import Request as AuthRequest
+from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials
 from googleapiclient.discovery import build, build_from_document
 
@@ -92,7 +94,7 @@ def gated_service(service: Any) -> Any:
     if isinstance(http, GatedHttp):
         return service
     credentials = getattr(http, "credentials", None)
-    if credentials is None:
+    if not hasattr(credentials, "before_request"):
         raise DefinitionError("this Calendar service was made without credentials; build it with credentials=")
     options = {"api_endpoint": service._baseUrl}
     return build_from_document(document, http=GatedHttp(credentials), client_options=options)
@@ -101,8 +103,8 @@ def gated_service(service: Any) -> Any:
 def calendar_from_environment() -> Any:
     """Return a Calendar service configured by the environment.
 
-    ``GOOGLE_APPLICATION_CREDENTIALS`` names a credentials file; or
-    ``GOOGLE_CALENDAR_TOKEN`` is an access token. ``GOOGLE_CALENDAR_API`` is the
+    ``GOOGLE_APPLICATION_CREDENTIALS`` names a credentials file, of a service
+    account or an authorized user; or ``GOOGLE_CALENDAR_TOKEN`` is an access token. ``GOOGLE_CALENDAR_API`` is the
     API's base address where it is a sandbox's. No metadata server is asked.
 
     Raises:
@@ -112,16 +114,28 @@ def calendar_from_environment() -> Any:
     if token:
         credentials = _untyped(Credentials)(token=token)
     elif path:
-        try:
-            credentials, _ = _untyped(google.auth.load_credentials_from_file)(path, scopes=[SCOPE])
-        except Exception as error:
-            kind = type(error).__name__
-            raise DefinitionError(f"GOOGLE_APPLICATION_CREDENTIALS names a file that cannot be used ({kind})") from None
+        credentials = _from_file(path)
     else:
         raise DefinitionError("set GOOGLE_APPLICATION_CREDENTIALS, or pass service=build('calendar', 'v3', ...)")
     address = os.environ.get("GOOGLE_CALENDAR_API")
     options = {"api_endpoint": address} if address else None
     return build("calendar", "v3", http=GatedHttp(credentials), client_options=options, static_discovery=True)
+
+
+def _from_file(path: str) -> Any:
+    """Credentials from a file. Other kinds, which run programs or ask addresses that the file names, are left out."""
+    makers: dict[str, Any] = {
+        "service_account": service_account.Credentials.from_service_account_info,
+        "authorized_user": Credentials.from_authorized_user_info,
+    }
+    try:
+        told = json.loads(Path(path).read_text(encoding="utf-8"))
+        return makers[told["type"]](told, scopes=[SCOPE])
+    except Exception as error:
+        raise DefinitionError(
+            f"GOOGLE_APPLICATION_CREDENTIALS names a file that cannot be used ({type(error).__name__}); it takes a "
+            "service account's or an authorized user's. For others pass service=build('calendar', 'v3', ...)"
+        ) from None
 
 
 def _untyped(function: Any) -> Any:

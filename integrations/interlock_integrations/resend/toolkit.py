@@ -20,7 +20,7 @@ class ResendToolkit(GatedToolkit):
 
     Args:
         gate: the gate.
-        api_key: the account's key; by default ``RESEND_API_KEY``. One that may only send is enough; see ``full_access``.
+        api_key: the account's key; by default ``RESEND_API_KEY``. One that may only send will do.
         client: in place of a key, a ``ResendClient``.
         sender: whom the emails are from; by default ``RESEND_FROM``. The model does not choose it.
         full_access: the key may list and retrieve, so that emails can be looked up.
