@@ -19,6 +19,7 @@ class Judge:
         self.setup = setup
         self.bridge = bridge
         self._settled: dict[int, bool] = {}
+        self._asked: dict[int, str] = {}
 
     def record(self, snapshot: Snapshot) -> str:
         """What the journal says now is true."""
@@ -30,9 +31,10 @@ class Judge:
                 return f"I7, I8: send {number} is recorded as not landed, and it landed"
         if state.phase is Phase.REFUSED and landed:
             return "I8: refused, and it landed"
-        asked = self._asked_again(snapshot.journal)
-        if asked:
-            return asked
+        if snapshot.journal not in self._asked:
+            self._asked[snapshot.journal] = self._asked_again(snapshot.journal)
+        if self._asked[snapshot.journal]:
+            return self._asked[snapshot.journal]
         if state.phase is Phase.COMMITTED:
             if not landed and not snapshot.service.other:
                 return "I8: committed, and it did not land"

@@ -89,18 +89,22 @@ class Model:
         if not all(self._may_rest(job) for job in snapshot.jobs):
             return None
         service, gone = services.tick(self.setup.rules, snapshot.service)
-        unanswered = sum(1 for job in snapshot.jobs if job.stage == "waiting" and job.number in gone)
-        if unanswered > snapshot.left.faults:
-            return None
-        after = snapshot._replace(
-            journal=self.bridge.older(snapshot.journal),
-            jobs=tuple(sorted(self._older_job(job) for job in snapshot.jobs)),
-            gathers=tuple(self._older_gather(gather) for gather in snapshot.gathers),
-            service=service,
-            left=snapshot.left._replace(faults=snapshot.left.faults - unanswered),
-            memory=self._older_memory(snapshot.memory),
+        left = snapshot.left
+        if gone:
+            unanswered = sum(1 for job in snapshot.jobs if job.stage == "waiting" and job.number in gone)
+            if unanswered > left.faults:
+                return None
+            left = left._replace(faults=left.faults - unanswered)
+        after = Snapshot(
+            self.bridge.older(snapshot.journal),
+            tuple(sorted(self._older_job(job) for job in snapshot.jobs)) if snapshot.jobs else (),
+            tuple(self._older_gather(gather) for gather in snapshot.gathers) if snapshot.gathers else (),
+            service,
+            snapshot.premise,
+            left,
+            self._older_memory(snapshot.memory),
         )
-        return Move(("tick",), after, unanswered > 0)
+        return Move(("tick",), after, left is not snapshot.left and left != snapshot.left)
 
     def _may_rest(self, job: Job) -> bool:
         """A process stopped between the check in ``on_send`` and the bytes: the limits that are stated, no more."""

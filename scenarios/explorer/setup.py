@@ -163,7 +163,7 @@ def quick() -> list[Setup]:
     for setup in setups():
         combined = setup.rules.dedupes > 0 and setup.rules.enforces
         if combined:
-            setup = replace(setup, moves=1)
+            setup = replace(setup, moves=1, unread=0)
         if setup.hosts > 1 and (combined or setup.contract.strict or setup.name in LARGE):
             setup = replace(setup, faults=0)
         plan.append(setup)

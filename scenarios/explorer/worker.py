@@ -45,7 +45,7 @@ class Worker:
         self.bridge = bridge
         self.judge = judge
         self.flaws = flaws
-        self._known: dict[Snapshot, list[Move]] = {}
+        self._known: dict[tuple[object, ...], list[Move]] = {}
         self.tracks_written = setup.rules.lookup and setup.hosts == 1
 
     # -- the journal --------------------------------------------------------------------------
@@ -71,20 +71,19 @@ class Worker:
             yield from self._gathering(snapshot)
             return
         # All that a worker looks at, so that what it does need not be found out twice.
-        left, service = snapshot.left, snapshot.service
-        seen = snapshot._replace(
-            service=service._replace(requests=(), first=-1, stored="error" if service.stored == "error" else ""),
-            left=Budget(0, min(left.faults, 1), min(left.moves, 1), min(left.unread, 2)),
-        )
-        moves = self._known.get(seen)
-        if moves is None:
-            moves = self._known[seen] = list(self._gathering(seen))
-        for label, after, bad, broken in moves:
+        journal, jobs, _, service, premise, (crashes, faults, moves, unread), memory = snapshot
+        error = service.stored == "error"
+        less = Budget(0, min(faults, 1), min(moves, 1), min(unread, 2))
+        key = (journal, jobs, service.fact, service.other, service.landed, service.landed_age, error)
+        seen = (*key, premise, less, memory)
+        known = self._known.get(seen)
+        if known is None:
+            looked = service._replace(requests=(), first=-1, stored="error" if error else "")
+            known = self._known[seen] = list(self._gathering(snapshot._replace(service=looked, left=less)))
+        for label, after, bad, broken in known:
+            left = after.left
             spent = Budget(
-                left.crashes,
-                left.faults - seen.left.faults + after.left.faults,
-                left.moves - seen.left.moves + after.left.moves,
-                left.unread - seen.left.unread + after.left.unread,
+                crashes, faults - less[1] + left.faults, moves - less[2] + left.moves, unread - less[3] + left.unread
             )
             moved = Snapshot(after.journal, after.jobs, (), service, after.premise, spent, after.memory)
             yield Move(label, moved, bad, broken)
