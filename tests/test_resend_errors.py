@@ -37,9 +37,9 @@ class EveryRow(ToolCase):
         """The bare send function, without the gate around it."""
         return declare_mail(self.gate, ResendClient(key, self.sandbox.url), name=key).definition.function
 
-    def attempt(self, send: Any = None, text: str = "Hi", sender: str = "bot@example.com", key: str = "k1") -> Any:
+    def attempt(self, send: Any = None, text: str = "Hi", sender: str = "bot@example.com") -> Any:
         return (send or self.send)(
-            "1", sender, "a@b.org", "Hello", text, None, idempotency_key=key, on_send=lambda: None
+            "1", sender, "a@b.org", "Hello", text, None, idempotency_key="k1", on_send=lambda: None
         )
 
     def assert_row(self, name: str, send: Any = None, **changes: Any) -> Any:

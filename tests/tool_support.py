@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from interlock_tools import Gate
 from interlock_tools.core.entries import Kind
 from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.langchain import GatedTool
+from interlock_tools.testing.crash import arm_from_environment
 from scenarios.sandbox import SandboxProcess
 
 _running: dict[str, SandboxProcess] = {}
@@ -84,6 +86,19 @@ class ToolCase(unittest.TestCase):
 
     def everything_written(self) -> bytes:
         return b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
+
+    def fork_and_die(self, point: str, act: Callable[[Gate], Any]) -> None:
+        """Run ``act`` in a forked child that kills itself at a crash point: quicker than a process from the start."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.environ["INTERLOCK_CRASH"] = point
+                arm_from_environment()
+                act(Gate(SqliteJournal(self.folder / "journal.db", self.clock)))
+            finally:
+                os._exit(99)
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(status, int(signal.SIGKILL), f"the child ended with {status}, not at {point}")
 
     # -- workers --------------------------------------------------------------------------------------------
 

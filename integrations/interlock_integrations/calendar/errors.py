@@ -53,8 +53,8 @@ TABLE: tuple[Row[Answer], ...] = (
         "no answer",
         lambda answer: answer.status is None,
         Proof.UNKNOWN,
-        "The connection broke or time ran out after bytes had left, or a 200 could not be read; the event may be "
-        "there. What fails before the first byte does not get here: the transport raises NotSent.",
+        "The connection broke or time ran out after bytes had left, or the library could not read what came back; the "
+        "event may be there. What fails before the first byte does not get here: the transport raises NotSent.",
         "transport: requests.RequestException",
     ),
     Row(

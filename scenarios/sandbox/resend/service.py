@@ -113,7 +113,8 @@ class ResendService(Service):
 
     def fault_reply(self, incoming: Incoming, status: int) -> Reply:
         headers = {"retry-after": "1", "ratelimit-limit": "2"} if status == 429 else {}
-        return json_reply(status, of_status(status).body(), headers)
+        given = {name.lower() for name in incoming.rule.headers} if incoming.rule is not None else set()
+        return json_reply(status, of_status(status).body(), {k: v for k, v in headers.items() if k not in given})
 
     def hold_begins(self, incoming: Incoming) -> None:
         key = incoming.headers.get("idempotency-key")
