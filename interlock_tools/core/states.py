@@ -181,7 +181,10 @@ def step(state: State, entry: Entry) -> State:
     handler = _HANDLERS.get(entry.kind)
     if handler is None:
         return state._replace(phase=after, seq=entry.seq)
-    return handler(state, entry, after)
+    try:
+        return handler(state, entry, after)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IllegalTransition(state.phase, entry.kind, f"its body is malformed ({error!r})") from None
 
 
 def fold(entries: Iterable[Entry], start: State | None = None) -> State:

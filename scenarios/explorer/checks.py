@@ -127,7 +127,7 @@ class Judge:
             return ""
         if not maybe:
             return "I8: ambiguous though no send of it can have landed"
-        kept_error = snapshot.service.stored == "error" or state.stored_error
+        kept_error = snapshot.service.stored == "error" or state.stored_error or gather.lookup == "cannot_know"
         if contract.has_lookup and not kept_error and not (contract.strict and lost):
             return "I8: ambiguous though a lookup can tell"
         if gather.truth != "hold" or state.shortcuts_off or (contract.strict and lost):

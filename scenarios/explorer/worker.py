@@ -211,7 +211,10 @@ class Worker:
                 yield from self._look_up(snapshot, others, gather, label, bad)
         elif step.action in (Action.SEND, Action.REFUSE, Action.AMBIGUOUS, Action.COMMIT):
             window = step.action is Action.SEND and self.bridge.window_left(seen, host) > 0
-            ready = Gather(host, gather.base, "ready", gather.age, gather.truth, seen=seen, step=step, window=window)
+            ready = Gather(
+                host, gather.base, "ready", gather.age, gather.truth,
+                lookup=gather.lookup, seen=seen, step=step, window=window,
+            )  # fmt: skip
             broken = self.judge.append(snapshot, ready, step, observed)
             if self.setup.slow or broken:
                 after = snapshot._replace(gathers=_sorted(*others, ready))
@@ -238,6 +241,7 @@ class Worker:
         answers = [(found, "not_found", "finds it" if found else "finds nothing", 0) for found in
                    services.look_up(self.setup.rules, snapshot.service)]  # fmt: skip
         if snapshot.left.unread:
+            answers.append((False, "cannot_know", "gets an answer that settles nothing", 1))
             counts = "unreadable_lookup_counts" in self.flaws
             answers.append((False, "not_found" if counts else "unreadable", "cannot look it up", 1))
         for found, lookup, what, cost in answers:
