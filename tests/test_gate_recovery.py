@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import unittest
@@ -13,8 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gate_support import GateCase, Lands
 
-from interlock_tools import BadArguments, DefiniteNo, NotDecidable, NotRegistered, NotSent, RateLimited, Status
+from interlock_tools import BadArguments, DefiniteNo, Gate, NotDecidable, NotRegistered, NotSent, RateLimited, Status
 from interlock_tools.core.entries import Kind
+from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.testing import CrashPoint
 
 
@@ -239,6 +241,75 @@ class AfterADeath(GateCase):
         report = self.gate.recover()
         self.assertEqual([str(found) for found in report], ["IN_FLIGHT:waiting", "IN_FLIGHT:waiting", "COMMITTED"])
         self.assertEqual([found.request_key for found in report.blocked], ["1", "2"])
+
+
+class ALiveSender(GateCase):
+    """Another process is sending, and goes on sending whatever this one does."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.facts = {"open": True}
+        self.effect = self.looked_up(premises=lambda: self.facts)
+        sending, self.go_on = os.pipe(), os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            os.close(self.go_on[1])  # so that the child goes on if its parent ends before its time
+            self.send_in_the_child(sending[1])
+        os.close(sending[1])
+        self.ended: int | None = None
+        self.addCleanup(self.answer)
+        self.addCleanup(os.close, sending[0])
+        self.assertEqual(os.read(sending[0], 1), b"s", "the child never sent")
+
+    def send_in_the_child(self, sending: int) -> None:
+        try:
+            gate = Gate(SqliteJournal(self.path, self.clock))
+
+            def answer(request: dict[str, Any]) -> Any:
+                os.write(sending, b"s")
+                os.read(self.go_on[0], 1)
+                return {"id": "re_child"}
+
+            self.service.script = [answer]
+            os._exit(0 if self.looked_up(gate=gate, premises=lambda: {"open": True})("1").committed else 1)
+        finally:
+            os._exit(99)
+
+    def answer(self) -> int:
+        """Let the child's send end, and return how the child ended."""
+        if self.ended is None:
+            for end in self.go_on:
+                os.close(end)
+            self.ended = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        return self.ended
+
+    def test_it_is_never_taken_over(self) -> None:
+        """I6."""
+        self.clock.advance(10**6)
+        self.facts = {"open": False}
+        (outcome,) = self.gate.recover()
+        self.assertOutcome(outcome, "IN_FLIGHT:sending")
+        self.assertEqual((outcome.holder or {})["pid"], self.child)
+        self.assertIn(f"process {self.child} on ", outcome.message)
+        self.assertOutcome(self.effect("1"), "IN_FLIGHT:sending")
+        self.assertEqual(self.answer(), 0)
+        self.assertOutcome(self.effect("1"), "COMMITTED")
+        self.assertEqual(self.service.requests, [])
+
+    def test_one_whose_session_was_lost_answers_late(self) -> None:
+        """A host that tidies up removed its session file; the effect is closed, and then its answer comes."""
+        for path in Path(f"{self.path}.sessions").iterdir():
+            path.unlink()
+        self.facts = {"open": False}
+        self.assertOutcome(self.effect("1"), "IN_FLIGHT:waiting")
+        self.clock.advance(91)
+        self.assertOutcome(self.effect("1"), "REFUSED:stale_premise")
+        self.assertIn("sender_lost", self.kinds(self.effect.effect_id("1")))
+        self.assertEqual(self.answer(), 1)
+        outcome = self.effect("1")
+        self.assertOutcome(outcome, "AMBIGUOUS:unverifiable")
+        self.assertEqual(self.body(outcome, "late")["result"]["evidence"], {"id": "re_child"})
+        self.assertEqual(self.service.requests, [])
 
 
 class Waiting(GateCase):
