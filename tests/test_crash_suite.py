@@ -24,7 +24,7 @@ SEED = 1
 class Pairwise(unittest.TestCase):
     def test_every_pair_of_crash_point_contract_facts_and_second_death_ends_right(self) -> None:
         names = choose(full=False, only=[], seed=SEED)
-        summary = run_cells(names, seed=SEED, jobs=8)
+        summary = run_cells(names, seed=SEED, jobs=4)
         print(f"crash suite, pairwise: {summary.words()}")
         failed = [
             f"{found['cell']}: {found['problems']}\n{found.get('trace', '')}\n{replay(found['cell'], SEED)}"
