@@ -373,10 +373,13 @@ class Waiting(GateCase):
         for case in ("1", "2", "3"):
             self.service.script = [RateLimited(retry_after=60)]
             self.assertOutcome(refund(case), "IN_FLIGHT:rate_limited")
-        self.service.script = [RateLimited(retry_after=60)] * 3
+        self.service.requests.clear()
+        self.service.script = [RateLimited(retry_after=0.1)] * 99
         report = self.gate.recover()
         self.assertEqual([str(found) for found in report], ["IN_FLIGHT:rate_limited"] * 3)
-        self.assertEqual(len(self.service.requests), 6)
+        sends = [sum(request["case"] == case for request in self.service.requests) for case in ("1", "2", "3")]
+        self.assertGreaterEqual(sends[0], 1)
+        self.assertEqual(sends[1:], [1, 1])  # the first took all the patience that there was
 
 
 class Settle(GateCase):
