@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from .core.decide import FOREVER, ServiceContract
-from .errors import DefinitionError
+from .errors import DefinitionError, describe
+
+log = logging.getLogger("interlock_tools")
 
 DEFAULT_SEND_TIMEOUT = timedelta(seconds=90)
 """Used where an effect declares none: a request that a minute and a half after
@@ -26,7 +30,9 @@ class Contract:
         dedupes: for this long after the first send, the same idempotency key
             never has a second effect. True: for ever. None: it does not.
         enforces: names of premises that the service checks atomically with the
-            send and that the effect's own landing makes false for ever.
+            send and that the effect's own landing makes false for ever. Where
+            that depends on what was decided (a generation, or that there is
+            none), a function of the decision's facts that returns them.
         never_true_again: those of ``enforces`` that nobody can make true again.
         lookup_lag: how stale the lookup's answer can be.
         send_timeout: longest time from hand-over until a request has landed or never will.
@@ -39,7 +45,7 @@ class Contract:
     """
 
     dedupes: timedelta | bool | None = None
-    enforces: tuple[str, ...] = ()
+    enforces: tuple[str, ...] | Callable[[dict[str, Any]], tuple[str, ...]] = ()
     never_true_again: tuple[str, ...] = ()
     lookup_lag: timedelta = timedelta(0)
     send_timeout: timedelta = DEFAULT_SEND_TIMEOUT
@@ -55,11 +61,12 @@ class Contract:
                 raise DefinitionError(f"{label} must be a timedelta that is not negative, not {duration!r}")
         if not isinstance(self.send_timeout, timedelta) or self.send_timeout <= timedelta(0):
             raise DefinitionError(f"send_timeout must be a positive timedelta, not {self.send_timeout!r}")
-        if not set(self.never_true_again) <= set(self.enforces):
+        enforces = () if callable(self.enforces) else self.enforces
+        if not callable(self.enforces) and not set(self.never_true_again) <= set(self.enforces):
             raise DefinitionError("never_true_again may only name premises that the service enforces")
         return ServiceContract(
             dedupes_ms=_dedupes_ms(self.dedupes),
-            enforces=_names("enforces", self.enforces),
+            enforces=_names("enforces", enforces),
             never_true_again=_names("never_true_again", self.never_true_again),
             has_lookup=has_lookup,
             lookup_lag_ms=milliseconds(self.lookup_lag),
@@ -67,6 +74,16 @@ class Contract:
             clock_skew_ms=milliseconds(self.clock_skew),
             strict=self.strict,
         )
+
+    def decided_on(self, plain: ServiceContract, facts: Mapping[str, Any] | None) -> ServiceContract:
+        """Return the contract of one decision. A function that fails enforces nothing, which only costs time."""
+        if not callable(self.enforces):
+            return plain
+        try:
+            return replace(plain, enforces=_names("enforces", self.enforces(dict(facts or {}))))
+        except Exception as error:
+            log.warning("the enforces function failed, so nothing counts as enforced: %s", describe(error))
+            return plain
 
     def tier(self, has_lookup: bool) -> int:
         """1 if the service dedupes or enforces, 2 if the effect can only be looked up, 3 if neither."""

@@ -20,7 +20,7 @@ from .core.decide import ServiceContract
 from .errors import BadArguments, BadRequest, DefinitionError, MissingRequestKey, describe
 from .redaction import clean
 
-RESERVED = ("idempotency_key", "on_send")
+RESERVED = ("idempotency_key", "on_send", "facts")
 _EXACT: dict[type, str] = {int: "a whole number", str: "text", bool: "True or False", type(None): "None"}
 
 MAX_PAYLOAD_CHARACTERS = 10_000_000
@@ -36,12 +36,17 @@ class Reader:
     function: Callable[..., Any]
     names: tuple[str, ...] | None
     takes_key: bool
+    takes_facts: bool = False
 
-    def arguments(self, payload: Mapping[str, Any], idempotency_key: str) -> dict[str, Any]:
+    def arguments(
+        self, payload: Mapping[str, Any], idempotency_key: str, facts: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """Return the keyword arguments for one call."""
         chosen = dict(payload) if self.names is None else {name: payload[name] for name in self.names}
         if self.takes_key:
             chosen["idempotency_key"] = idempotency_key
+        if self.takes_facts:
+            chosen["facts"] = dict(facts or {})
         return chosen
 
 
@@ -67,6 +72,7 @@ class Definition:
     exact: Mapping[str, tuple[type, ...]]
     takes_on_send: bool
     takes_key: bool
+    takes_facts: bool
     is_async: bool
     key: Reader
     premises: Reader | None
@@ -78,6 +84,10 @@ class Definition:
     watch: Callable[..., Any] | None
     declared: Contract
     contract: ServiceContract
+
+    def contract_for(self, facts: Mapping[str, Any] | None) -> ServiceContract:
+        """Return what the service offers a decision that rests on these facts."""
+        return self.declared.decided_on(self.contract, facts)
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Request:
         """Turn a call into a request.
@@ -224,6 +234,7 @@ def define(
         exact=_exact_types(function, arguments),
         takes_on_send="on_send" in _parameters(name, function),
         takes_key=takes_key,
+        takes_facts="facts" in _parameters(name, function),
         is_async=inspect.iscoroutinefunction(function),
         key=key_reader,
         premises=reader_of["premises"],
@@ -269,12 +280,14 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
         raise DefinitionError(f"{name}: {role}= must be a plain function of the arguments, not async")
     known = set(arguments)
     names: list[str] = []
-    takes_all = takes_key = False
+    takes_all = takes_key = takes_facts = False
     for parameter in _parameters(name, function).values():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_all = True
         elif parameter.name == "idempotency_key":
             takes_key = True
+        elif parameter.name == "facts" and role == "lookup":
+            takes_facts = True
         elif parameter.name in known and parameter.kind is not parameter.POSITIONAL_ONLY:
             names.append(parameter.name)
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
@@ -284,7 +297,7 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
             )
     if role == "key" and takes_key:
         raise DefinitionError(f"{name}: the request key comes before the idempotency key; key= cannot take it")
-    return Reader(function, None if takes_all else tuple(names), takes_key)
+    return Reader(function, None if takes_all else tuple(names), takes_key, takes_facts)
 
 
 def _exact_types(function: Callable[..., Any], arguments: Iterable[str]) -> dict[str, tuple[type, ...]]:

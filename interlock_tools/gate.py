@@ -60,7 +60,7 @@ class Gate:
         amount: Callable[..., int] | None = None,
         budget: Callable[..., Any] | None = None,
         dedupes: timedelta | bool | None = None,
-        enforces: tuple[str, ...] = (),
+        enforces: tuple[str, ...] | Callable[[dict[str, Any]], tuple[str, ...]] = (),
         never_true_again: tuple[str, ...] = (),
         lookup: Callable[..., Any] | None = None,
         lookup_lag: timedelta = timedelta(0),
@@ -76,7 +76,8 @@ class Gate:
         The functions below are called with those of the effect's arguments that
         they name (all of them if they take ``**kwargs``); those that read the
         service may also take ``idempotency_key``, to leave the effect's own
-        result out.
+        result out. The send function and the lookup may also take ``facts``,
+        what the decision rests on.
 
         Args:
             name: stable name; recovery finds the effect by it after a redeploy.

@@ -95,13 +95,20 @@ def read_checks(
     return Reading(Checks.HOLD, facts, held_to, recorded, now)
 
 
-def look_up(journal: Journal, definition: Definition, effect_id: str, payload: dict[str, Any], looked: Looked) -> Steps:
+def look_up(
+    journal: Journal,
+    definition: Definition,
+    effect_id: str,
+    payload: dict[str, Any],
+    looked: Looked,
+    decided: Mapping[str, Any] | None,
+) -> Steps:
     """Ask the service for evidence. What raises, and what proves nothing, is not an answer."""
     reader = definition.lookup
     assert reader is not None
     looked.began = journal.now()
     try:
-        found = yield Call(reader.function, reader.arguments(copy_of(payload), effect_id))
+        found = yield Call(reader.function, reader.arguments(copy_of(payload), effect_id, copy_of(dict(decided or {}))))
         looked.evidence = keep(found) if found is not None else None
         looked.lookup = Lookup.NOT_FOUND
     except CannotKnow as error:

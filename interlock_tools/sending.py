@@ -131,6 +131,8 @@ class Sender(Recorder):
             arguments["idempotency_key"] = self.effect_id
         if definition.takes_on_send:
             arguments["on_send"] = on_send
+        if definition.takes_facts:
+            arguments["facts"] = copy_of(state.facts or {})
         raised: BaseException | None = None
         recorded = False
         try:
@@ -163,7 +165,7 @@ class Sender(Recorder):
 
     def _deadline_ms(self, state: State) -> int | None:
         """Until when this send may rely on the service to know its key, on this boot's clock; None without end."""
-        contract = self.definition.contract
+        contract = self.definition.contract_for(state.facts)
         if contract.dedupes_ms in (0, FOREVER):
             return None
         now = self.journal.now()

@@ -63,7 +63,7 @@ class Settling(Sender):
         bodies = observe(state, sightings, now)
         view = View(
             state=fold(self.entries(state, bodies), state),
-            contract=self.definition.contract,
+            contract=self.definition.contract_for(state.facts),
             now=now,
             evidence=looked.evidence is not None,
             checks=looked.reading.checks if looked.reading else Checks.NOT_READ,
@@ -77,7 +77,7 @@ class Settling(Sender):
             yield from self._read_again(state, looked)
             return None
         if step.action is Action.LOOK_UP:
-            yield from look_up(self.journal, self.definition, self.effect_id, state.payload, looked)
+            yield from look_up(self.journal, self.definition, self.effect_id, state.payload, looked, state.facts)
             reach(CrashPoint.RECOVERY_LOOKED_UP)
             return None
         if step.action is Action.SEND:
