@@ -71,11 +71,12 @@ class Setup:
         """More sends than this are a loop.
 
         Behind each but the first is a crash, a fault, an enforced fact that
-        moved and moved back, or a hook that refused for the window's sake,
-        which closes for one send and then for the one that relied on it.
+        moved and moved back, or a hook that refused because the window had
+        closed since the dispatch: for one send and then for the one that relied
+        on it, and where clocks disagree once more in each tick.
         """
         moved = 1 if self.rules.enforces and self.moves > 1 else 0
-        refused = 2 if self.rules.dedupes > 0 else 0
+        refused = 0 if self.rules.dedupes <= 0 else 2 if self.hosts == 1 else self.rules.dedupes
         return 1 + self.crashes + self.faults + moved + refused
 
 
