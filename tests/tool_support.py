@@ -30,6 +30,14 @@ _running: dict[str, SandboxProcess] = {}
 WORKER = Path(__file__).resolve().parent / "tool_worker.py"
 
 
+def sandbox_of(service: str) -> SandboxProcess:
+    """The sandbox of a service that all tests of this process share. It ends with the process."""
+    if service not in _running:
+        _running[service] = SandboxProcess(service).start()
+        atexit.register(_running[service].stop)
+    return _running[service]
+
+
 class ToolCase(unittest.TestCase):
     """One sandbox for all classes, reset for each test; a new journal for each test, with a clock to be moved."""
 
@@ -40,10 +48,7 @@ class ToolCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        if cls.service not in _running:
-            _running[cls.service] = SandboxProcess(cls.service).start()
-            atexit.register(_running[cls.service].stop)
-        cls.sandbox = _running[cls.service]
+        cls.sandbox = sandbox_of(cls.service)
 
     def setUp(self) -> None:
         self.control = self.sandbox.control

@@ -18,7 +18,7 @@ from scenarios.random_run.world import Declared, Flight, Lie, World
 
 CASES = ("case-1", "case-2")
 PATIENCE_S = 1e6
-EVENTS = 160
+EVENTS = 200
 """Most random events of a schedule."""
 
 END_STEPS = 20_000
@@ -39,12 +39,14 @@ class Schedule:
             "kill": self.source.randint(0, 6),
             "reboot": self.source.choice((0, 0, 1)),
             "move": self.source.choice((0, 0, 1, 3)),
-            "start": self.source.randint(3, 12),
+            "start": self.source.randint(6, 24),
             "unreadable": self.source.choice((0, 0, 4)),
             "redecide": self.source.choice((0, 3)),
             "cancel": self.source.choice((0, 2)),
         }
         self.cases = self.source.choice((CASES[:1], CASES))
+        self.hurry = self.source.choice((0.2, 1.0))
+        """How much time passes."""
         self.delivery = self.source.choice((0.1, 0.4, 1.5))
         """How soon requests reach the service."""
         self.kinds: set[str] = set()
@@ -59,7 +61,7 @@ class Schedule:
         self.say(f"contract {self.world.declared}")
         try:
             self._start_process()
-            for _ in range(self.source.randint(20, EVENTS)):
+            for _ in range(self.source.randint(40, EVENTS)):
                 self._event()
             self._end()
         finally:
@@ -76,9 +78,9 @@ class Schedule:
 
     def _event(self) -> None:
         """One thing happens."""
-        choices: list[tuple[float, Callable[[], None]]] = [(2.0, self._clock_moves)]
+        choices: list[tuple[float, Callable[[], None]]] = [(self.hurry, self._clock_moves)]
         for run in self._runnable():
-            choices.append((8.0 / (1 + len(self.machine.runs())), lambda run=run: self._step(run)))
+            choices.append((10.0 / (1 + len(self.machine.runs())), lambda run=run: self._step(run)))
         for run in self.machine.runs():
             if run.stage == "waiting":
                 choices.append((0.4, lambda run=run: self._step(run)))
@@ -88,8 +90,8 @@ class Schedule:
             choices.append((0.1, lambda flight=flight: self._lost(flight)))
         busy = any(run.sending for run in self.machine.runs())
         for name, weight, event in (
-            ("start", 0.8, self._start_run),
-            ("kill", 1.0 if busy else 0.2, self._kill),
+            ("start", 0.4 if self.machine.runs() else 5.0, self._start_run),
+            ("kill", 1.5 if busy else 0.03, self._kill),
             ("reboot", 0.1, self._reboot),
             ("move", 0.3, self._facts_move),
             ("unreadable", 0.2, self._readable),
@@ -128,18 +130,27 @@ class Schedule:
 
     def _clock_moves(self) -> None:
         declared = self.world.declared
-        near = (
-            declared.timeout_ms,
-            declared.lag_ms,
-            abs(declared.dedupes_ms),
-            declared.dedupes_ms - declared.timeout_ms,
-        )
-        step = self.source.choice((1, 5, 30, 200, self.source.choice(near) + self.source.randint(-40, 40)))
-        self.world.now += max(1, step)
+        window = max(0, declared.dedupes_ms)
+        near = self.source.choice((declared.timeout_ms, declared.lag_ms, window, max(0, window - declared.timeout_ms)))
+        step = self.source.choice((1, 1, 5, 5, 30, 200, near + self.source.randint(-40, 40), near + 1))
+        until = self.world.now + max(1, step)
+        self._last_moments(until)
+        self.world.now = until
         half = declared.skew_ms // 2
         self.machine.clock.wall_off_ms = self.source.randint(-half, half)
         self.world.drop_old()
         self.say("the clock moves on")
+
+    def _last_moments(self, until: int) -> None:
+        """Of the requests that can land no more after ``until``, some land at their last moment."""
+        for flight in sorted(self.world.flights, key=lambda flight: flight.sent):
+            last = flight.sent + int(self.world.declared.timeout_ms * self.world.lie.timeout)
+            if last < until and flight.answer is None and self.source.random() < 0.6:
+                self.world.now = max(self.world.now, last)
+                self.world.drop_old()
+                if flight in self.world.flights:
+                    self._arrive(flight)
+                    self.checks.landed_once()
 
     def _arrive(self, flight: Flight) -> None:
         """A request reaches the service, again perhaps; its answer may be lost, or say nothing."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import requests
 from resend.request import Request
@@ -62,12 +63,12 @@ class ResendClient:
 
     def page(self, limit: int, after: str | None) -> dict[str, Any]:
         """``GET /emails``: one page, newest first, without bodies."""
-        path = f"/emails?limit={limit}" + (f"&after={after}" if after else "")
+        path = f"/emails?limit={limit}" + (f"&after={quote(after, safe='')}" if after else "")
         return self._perform(self._session, path, {}, "get", None)
 
     def email(self, name: str) -> dict[str, Any]:
         """``GET /emails/{id}``."""
-        return self._perform(self._session, f"/emails/{name}", {}, "get", None)
+        return self._perform(self._session, f"/emails/{quote(name, safe='')}", {}, "get", None)
 
     def _perform(
         self, session: requests.Session, path: str, params: dict[str, Any], verb: Any, key: str | None
