@@ -66,12 +66,14 @@ class TestExplorer(unittest.TestCase):
                 self.assertIn("1. ", found.trace.lines[0])
 
     def test_the_worlds_of_the_mutants_are_clean_without_them(self) -> None:
-        """What kills a mutant is the mutation, unless it is the world that differs from what was declared."""
-        for name, mutant in MUTANTS.items():
-            if mutant.core is not PRODUCTION or mutant.flaws:
-                with self.subTest(name):
-                    found = explore(Model(mutant.setup))
-                    self.assertTrue(found.clean, f"{found}\n{found.trace}")
+        """What kills a mutant is the mutation. Worlds in which less goes wrong than in the plan are not repeated."""
+        broken = [m for m in MUTANTS.values() if m.flaws or m.core is not PRODUCTION]
+        worlds = {m.setup for m in broken if m.setup.exact or m.setup.slow}
+        self.assertGreaterEqual(len(worlds), 5)
+        for setup in worlds:
+            with self.subTest(setup.title):
+                found = explore(Model(setup))
+                self.assertTrue(found.clean, f"{found}\n{found.trace}")
 
     def test_truncation_fails(self) -> None:
         found = explore(Model(find("lookup")), most_states=100)
