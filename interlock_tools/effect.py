@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, cast
-
-from typing_extensions import ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
 
 from .commands import arun, run
 from .core.canonical import CanonicalError, normalise
