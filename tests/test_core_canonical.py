@@ -26,7 +26,7 @@ from interlock_tools.core.canonical import (
     normalise,
 )
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 KEYS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=8)
 PLAIN = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-MAX_INTEGER, MAX_INTEGER), TEXT),

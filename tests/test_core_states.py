@@ -155,8 +155,9 @@ class TestTotal(unittest.TestCase):
         for state in core.IN_PHASE.values():
             for kind in Kind:
                 whole = entry_of(state, kind)
+                wrongs: tuple[Any, ...] = (None, "text", -1, 10**9, [], {}, ["1"], [None], True)
                 for name in whole.body:
-                    for wrong in (None, "text", -1, 10**9, [], {}, ["1"], [None], True):
+                    for wrong in wrongs:
                         with self.subTest(kind=kind.value, name=name, wrong=wrong):
                             body = {**whole.body, name: wrong}
                             self.assert_total(state, Entry(whole.effect_id, whole.seq, kind, 0, body))

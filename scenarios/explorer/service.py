@@ -97,7 +97,10 @@ def handle(rules: Rules, service: Service, request: Request, awaited: bool) -> I
     """Yield every way in which a request in flight can be handled now.
 
     ``awaited``: somebody still waits for the answer. What differs in the answer
-    alone is left out where nobody does.
+    alone is left out where nobody does. An answer that is lost or unreadable, a
+    5xx that nothing keeps and a 409 for a request that another one is in the way
+    of all tell the sender as little as a time-out does, which may come before the
+    request lands or instead of it; they are explored as that.
     """
     rest = service._replace(requests=tuple(other for other in service.requests if other is not request))
     dedupes = dedupes_now(rules, service)

@@ -7,8 +7,9 @@ A small and faithful copy of what the gate does around the core:
 * what was seen of the sends and the step are appended in one transaction,
   under the journal's compare-and-set; a worker that has to wait appends what
   it saw alone, so that the wait begins there;
-* ``on_send`` checks the session's lease, and the dedup window if that was open
-  when the send was decided, then stores the mark; then the bytes leave;
+* ``on_send`` checks the session's lease, and the dedup window if the send
+  relies on it or was dispatched within it, then stores the mark; then the
+  bytes leave;
 * the end of a send is recorded when its function has ended, and not before.
 
 A worker that dies while it gathers leaves nothing behind, so that needs no
@@ -210,11 +211,9 @@ class Worker:
             else:
                 yield from self._look_up(snapshot, others, gather, label, bad)
         elif step.action in (Action.SEND, Action.REFUSE, Action.AMBIGUOUS, Action.COMMIT):
-            window = step.action is Action.SEND and self.bridge.window_left(seen, host) > 0
             ready = Gather(
-                host, gather.base, "ready", gather.age, gather.truth,
-                lookup=gather.lookup, seen=seen, step=step, window=window,
-            )  # fmt: skip
+                host, gather.base, "ready", gather.age, gather.truth, lookup=gather.lookup, seen=seen, step=step
+            )
             broken = self.judge.append(snapshot, ready, step, observed)
             if self.setup.slow or broken:
                 after = snapshot._replace(gathers=_sorted(*others, ready))
@@ -277,9 +276,10 @@ class Worker:
             journal = snapshot.journal
         jobs = snapshot.jobs
         if step.action is Action.SEND:
-            window = gather.window
-            if "window_known_late" in self.flaws:
-                window = self.bridge.window_left(journal, gather.host) > 0
+            # It is held to the window if the core relied on that, or if it was dispatched within it.
+            relies = step.resend and not self.setup.contract.enforces and self.setup.contract.dedupes_ms > 0
+            window = self.bridge.window_left(journal, gather.host) > 0
+            window = window or (relies and "window_known_late" not in self.flaws)
             number = len(self.bridge.states[gather.seen].sends) + 1
             jobs = (*jobs, Job(number, gather.host, window=window))
             if "sends_first" in self.flaws:
@@ -294,4 +294,4 @@ def _sorted(*gathers: Gather) -> tuple[Gather, ...]:
 
 
 def _order(gather: Gather) -> tuple[object, ...]:
-    return (*gather[:6], *sorted(gather.failing), *gather[7:])
+    return (*gather[:6], tuple(sorted(gather.failing)), *gather[7:12], repr(gather.step), gather.again)

@@ -24,7 +24,7 @@ class Job(NamedTuple):
         answer: what ended it.
         written: ticks since its bytes were written, where that was stored; -1: not.
         cut: ticks since its session was lost though its process lives; -1: not.
-        window: it relies on the service to know its key, so ``on_send`` checks the window.
+        window: ``on_send`` checks that the service still knows the key.
     """
 
     number: int
@@ -50,7 +50,6 @@ class Gather(NamedTuple):
         lookup, found, began: what the core is told of the lookup, and how many ticks ago it began; -1: it did not.
         seen: for ``ready``: number of the state after the entries that record what was seen of the sends.
         step: for ``ready``: the core's step.
-        window: for ``ready``: the dedup window was open when the core was asked.
         again: the effect was refused as unreachable, and is asked for again.
     """
 
@@ -67,7 +66,6 @@ class Gather(NamedTuple):
     began: int = -1
     seen: int = -1
     step: Step | None = None
-    window: bool = False
     again: bool = False
 
 
