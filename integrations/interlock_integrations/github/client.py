@@ -13,7 +13,7 @@ import json
 import os
 import threading
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 from github import Auth, Github, GithubException
@@ -35,7 +35,25 @@ PER_PAGE = 100
 """Largest page that GitHub gives (REST API, "Pagination")."""
 
 
-Connection: TypeAlias = "HTTPRequestsConnectionClass | HTTPSRequestsConnectionClass"
+class _NoRedirects:
+    """PyGithub follows a 301 by itself, with a PUT or POST as well; here a redirected send is an error."""
+
+    verb: str
+
+    def getresponse(self) -> Any:
+        answer: Any = super().getresponse()  # type: ignore[misc]
+        if 300 <= answer.status < 400 and self.verb != "GET":
+            headers = {str(name).lower(): str(value) for name, value in answer.getheaders()}
+            raise GithubException(answer.status, _json_or_nothing(answer.read()), headers)
+        return answer
+
+
+class _Http(_NoRedirects, HTTPRequestsConnectionClass):
+    pass
+
+
+class _Https(_NoRedirects, HTTPSRequestsConnectionClass):
+    pass
 
 
 class GatedRequester(Requester):
@@ -72,12 +90,12 @@ class GatedRequester(Requester):
             found.setdefault("url", url)
         return answered, found
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> _Http | _Https:
         """This thread's connection. Time-outs are the transport's."""
-        connection: Connection | None = getattr(self._local, "connection", None)
+        connection: _Http | _Https | None = getattr(self._local, "connection", None)
         if connection is None:
             where = urlsplit(self.base_url)
-            kind = HTTPSRequestsConnectionClass if where.scheme == "https" else HTTPRequestsConnectionClass
+            kind = _Https if where.scheme == "https" else _Http
             connection = kind(where.hostname or "", where.port, verify=self.kwargs["verify"])
             mount(connection.session)
             self._local.connection = connection
