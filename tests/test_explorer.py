@@ -40,20 +40,46 @@ NAMED = {
 }
 """The mistakes that must be caught whatever else is."""
 
+RULES = {
+    (0, "nothing"),
+    (1, "commit"),
+    (1, "look_up"),
+    (1, "nothing"),
+    (2, "in_flight"),
+    (3, "read_checks"),
+    (3, "look_up"),
+    (3, "stay"),
+    (4, "send"),
+    (4, "refuse"),
+    (5, "send"),
+    (6, "send"),
+    (6, "wait"),
+    (7, "look_up"),
+    (7, "stay"),
+    (7, "wait"),
+    (7, "send"),
+    (7, "refuse"),
+    (7, "ambiguous"),
+    (8, "ambiguous"),
+}
+"""Every rule with everything that it can lead to."""
+
 
 class TestExplorer(unittest.TestCase):
     def test_every_contract_is_clean_and_the_frontier_empties(self) -> None:
         plan = quick()
         self.assertEqual({setup.name for setup in plan if setup.hosts == 1 and setup.crashes}, set(CONTRACTS))
         self.assertEqual({setup.name.removesuffix("+strict") for setup in plan if setup.hosts == 2}, set(CONTRACTS))
-        states = 0
+        states, taken = 0, set()
         for setup, found in zip(plan, in_parallel(explore_setup, plan, PROCESSES), strict=True):
             with self.subTest(setup.title):
                 self.assertIsNone(found.trace, f"{found}\n{found.trace}")
                 self.assertTrue(found.emptied, str(found))
                 self.assertTrue(found.clean)
             states += found.states
+            taken |= found.taken
         self.assertGreater(states, 300_000)
+        self.assertEqual(taken, RULES, "a rule of recovery that was never reached was not tested")
 
     def test_every_mutant_is_killed(self) -> None:
         names = list(MUTANTS)

@@ -71,6 +71,7 @@ class Bridge:
         self.setup = setup
         self.core = core
         self.states: list[State] = []
+        self.taken: set[tuple[int, str]] = set()
         self._numbers: dict[Any, int] = {}
         self._memory: dict[Any, Any] = {}
         contract = setup.contract
@@ -241,7 +242,9 @@ class Bridge:
                 lookup=Lookup(lookup),
                 lookup_began=self.now(host, began_age) if began_age >= 0 else None,
             )
-            return self.core.next_step(view)
+            step = self.core.next_step(view)
+            self.taken.add((step.rule, step.action.value))
+            return step
 
         key = ("next", number, host, checks, failing, failed_age, lookup, began_age, evidence)
         found: Step = self._remember(key, compute)

@@ -43,6 +43,7 @@ class Found:
         emptied: whether every reachable state has been visited.
         trace: to a broken invariant, or None.
         seconds: how long it took.
+        taken: which rules of recovery have led to which actions.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Found:
     emptied: bool
     trace: Trace | None
     seconds: float
+    taken: frozenset[tuple[int, str]]
 
     @property
     def clean(self) -> bool:
@@ -98,7 +100,9 @@ def explore(model: Model, most_states: int = MOST_STATES) -> Found:
         stuck = _stuck(model, states, sources, targets)
         if stuck >= 0:
             trace = _trace(model, STUCK, _way(stuck, states, parents, labels))
-    return Found(model.setup.title, len(states), transitions, emptied, trace, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    taken = frozenset(model.bridge.taken)
+    return Found(model.setup.title, len(states), transitions, emptied, trace, seconds, taken)
 
 
 def _trace(model: Model, broken: str, way: Way) -> Trace:

@@ -179,6 +179,7 @@ def full() -> list[Setup]:
     """Every contract at one crash with every fault, at two crashes, slowly, and with longer times."""
     plan = setups()
     plan += [replace(setup, crashes=2, faults=0, moves=1, unread=0) for setup in setups()]
+    plan += [replace(setup, crashes=2, moves=1, unread=0) for setup in CONTRACTS.values() if setup.rules.dedupes <= 0]
     plan += [replace(setup, slow=True, faults=0, moves=1, unread=0) for setup in setups()]
     plan += [
         replace(find(name), slow=True, gatherers=2, moves=1, unread=0) for name in ("neither", "lookup", "enforces")
