@@ -320,6 +320,7 @@ def main() -> int:
             "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version},
             "filesystem": kind,
+            "load_average_at_start": round(os.getloadavg()[0], 1),
         }
         if kind in ("tmpfs", "ramfs"):
             figures["not_measured"] = f"{kind} has no durable commits; use --folder on a real disk"
