@@ -103,10 +103,12 @@ class GatedRequester(Requester):
 
 
 def _json_or_nothing(body: str) -> Any:
+    """The object that an error's body is, or nothing: PyGithub takes no other."""
     try:
-        return json.loads(body)
+        found = json.loads(body)
     except ValueError:
         return None
+    return found if isinstance(found, dict) else None
 
 
 def gated_client(client: Github) -> GatedRequester:
