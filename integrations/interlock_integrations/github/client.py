@@ -108,7 +108,7 @@ def _json_or_nothing(body: str) -> Any:
         found = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and isinstance(found.get("message", ""), str) else None
 
 
 def gated_client(client: Github) -> GatedRequester:
