@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from interlock_tools.core.decide import Action, Checks, Sighting, View, next_step, observe
+from interlock_tools.core.decide import Action, Checks, Lookup, Sighting, Step, View, next_step, observe
 from interlock_tools.core.decide import Sender as SenderIs
 from interlock_tools.core.states import Phase
 from tests import core_support as core
@@ -67,6 +67,21 @@ class TestDisagreeingClocks(unittest.TestCase):
             core.sender_lost(2, at(over - 1, "other", wall=over - 1_000), LEASE_MS),
         )
         self.assertEqual(next_step(View(in_time, DEDUPES, now, checks=Checks.HOLD)).rule, 5)
+
+
+class TestLookupsThatCannotTell(unittest.TestCase):
+    def test_a_lookup_that_cannot_know_does_not_take_away_what_the_service_enforces(self) -> None:
+        """dispatch; its session is lost; a lookup settles nothing; the wait is over; the enforced premise holds.
+
+        Without any lookup it would be sent again then, so it is with a useless one.
+        """
+        offers = contract(enforces=frozenset({"head"}), has_lookup=True)
+        state = state_of(*core.SENT, core.sender_lost())
+        wait = View(state, offers, at(1), checks=Checks.HOLD, lookup=Lookup.CANNOT_KNOW, lookup_began=at(1))
+        self.assertEqual(next_step(wait).action, Action.WAIT)
+        later = at(LEASE_MS + TIMEOUT_MS)
+        over = View(state, offers, later, checks=Checks.HOLD, lookup=Lookup.CANNOT_KNOW, lookup_began=later)
+        self.assertEqual(next_step(over), Step(Action.SEND, 6, resend=True))
 
 
 if __name__ == "__main__":

@@ -241,7 +241,8 @@ def next_step(view: View) -> Step:
             return Step(Action.SEND, 5, resend=True)
         if view.contract.enforces and not _any_lost(maybe):
             return Step(Action.SEND, 6, resend=True)
-        if view.contract.enforces and not view.contract.has_lookup and not view.contract.strict:
+        lookup_can_tell = view.contract.has_lookup and view.lookup is not Lookup.CANNOT_KNOW
+        if view.contract.enforces and not lookup_can_tell and not view.contract.strict:
             left = _landing_left_ms(view)
             return Step(Action.WAIT, 6, wait_ms=left) if left > 0 else Step(Action.SEND, 6, resend=True)
     if view.contract.has_lookup:

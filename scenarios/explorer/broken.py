@@ -161,12 +161,14 @@ def gives_up_instead_of_waiting(view: View, step: Step) -> Step:
     return Step(Action.AMBIGUOUS, 8, reason="no_evidence") if step.action is Action.WAIT else step
 
 
+def useless_lookups_decide(view: View, step: Step) -> Step:
+    if view.lookup is Lookup.CANNOT_KNOW and step.rule == 6 and step.action is Action.SEND:
+        return Step(Action.AMBIGUOUS, 7, reason="no_evidence")
+    return step
+
+
 def forgets_what_was_counted(view: View, step: Step) -> Step:
     return replace(step, not_landed=())
-
-
-def trusts_what_it_cannot_look_up(view: View, step: Step) -> Step:
-    return decide.next_step(replace(view, lookup=Lookup.NOT_FOUND)) if view.lookup is Lookup.UNREADABLE else step
 
 
 def dispatched_of_the_latest(state: State, now: Instant) -> State:

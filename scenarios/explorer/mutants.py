@@ -242,6 +242,10 @@ def _waits() -> list[Mutant]:
             "gives_up_instead_of_waiting", "it says AMBIGUOUS where waiting would tell",
             _in("lookup"), "I8", broken.decides(broken.gives_up_instead_of_waiting),
         ),
+        Mutant(
+            "useless_lookups_decide", "a lookup that settles nothing takes away what the service enforces",
+            _in("enforces+lookup", 2, unread=1), "I8", broken.decides(broken.useless_lookups_decide),
+        ),
     ]  # fmt: skip
 
 

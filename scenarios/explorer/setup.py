@@ -168,6 +168,8 @@ def quick() -> list[Setup]:
         if setup.hosts > 1 and (combined or setup.contract.strict or setup.name in LARGE):
             setup = replace(setup, faults=0)
         plan.append(setup)
+    for name in ("lookup", "enforces+lookup"):
+        plan.append(replace(find(name, 2), faults=0, unread=1))
     # What gathering a view in one move leaves out, for the contracts that it could matter for.
     for name in ("neither", "lookup", "dedupes"):
         plan.append(replace(find(name), slow=True, faults=0, moves=1))
@@ -180,6 +182,7 @@ def full() -> list[Setup]:
     plan = setups()
     plan += [replace(setup, crashes=2, faults=0, moves=1, unread=0) for setup in setups()]
     plan += [replace(setup, crashes=2, moves=1, unread=0) for setup in CONTRACTS.values() if setup.rules.dedupes <= 0]
+    plan += [replace(setup, faults=0, unread=1) for setup in setups() if setup.hosts > 1]
     plan += [replace(setup, slow=True, faults=0, moves=1, unread=0) for setup in setups()]
     plan += [
         replace(find(name), slow=True, gatherers=2, moves=1, unread=0) for name in ("neither", "lookup", "enforces")
