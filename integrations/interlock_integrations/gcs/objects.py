@@ -25,6 +25,7 @@ generations, and versioning that is switched off and on again are not seen.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Literal
@@ -231,11 +232,10 @@ def _written(
     try:
         with classified(), sending(on_send):
             send()
-    except PreconditionFailed as refusal:
-        try:
+    except PreconditionFailed:
+        found = None
+        with contextlib.suppress(CannotKnow):  # no trace of ours, and this request wrote nothing
             found = find_own(client, blob.bucket.name, blob.name, idempotency_key, decided, "never")
-        except CannotKnow:
-            raise refusal from None  # no trace of ours, and this request wrote nothing
         if found is None:
             raise
         return found
