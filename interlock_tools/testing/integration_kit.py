@@ -100,7 +100,7 @@ class IntegrationKit(Base):
 
     # -- what an integration must say ------------------------------------------------------------------
 
-    def declare(self, gate: Gate) -> Effect[Any]:
+    def declare(self, gate: Gate) -> Effect[...]:
         """Declare the effect on a gate, at the service as it is in this test."""
         raise NotImplementedError
 
@@ -162,13 +162,13 @@ class IntegrationKit(Base):
     def _unsupported(self, hook: str) -> None:
         self.skipTest(f"{type(self).__name__} does not say how to {hook}")
 
-    def _open(self) -> tuple[Gate, Effect[Any]]:
+    def _open(self) -> tuple[Gate, Effect[...]]:
         """The gate of a process that has just started, over the test's journal."""
         gate = Gate(SqliteJournal(self.kit_folder / "kit.db", self.kit_clock), retry=3.0)
         self.addCleanup(gate.close)
         return gate, self.declare(gate)
 
-    def _die(self, point: CrashPoint, act: Callable[[Gate, Effect[Any]], Any]) -> None:
+    def _die(self, point: CrashPoint, act: Callable[[Gate, Effect[...]], Any]) -> None:
         """Run ``act`` in a process that is killed at ``point``."""
         pid = os.fork()
         if pid == 0:
@@ -183,7 +183,7 @@ class IntegrationKit(Base):
         self.assertTrue(killed, f"the process was not killed at {point.value}: it ended with {status}")
 
     def _die_calling(self, point: CrashPoint, number: int) -> None:
-        def act(gate: Gate, effect: Effect[Any]) -> None:
+        def act(gate: Gate, effect: Effect[...]) -> None:
             if point is CrashPoint.AFTER_PROPOSED:
                 effect.propose(**self.arguments(number))
             effect(**self.arguments(number))
@@ -193,14 +193,14 @@ class IntegrationKit(Base):
         if point in (CrashPoint.IN_FLIGHT, CrashPoint.AFTER_RESPONSE, CrashPoint.AFTER_COMMITTED):
             self.quiet(sent + 1)
 
-    def _wait_out(self, effect: Effect[Any]) -> None:
+    def _wait_out(self, effect: Effect[...]) -> None:
         """Time passes until no request that was sent can land any more and every lookup shows it."""
         contract = effect.definition.contract
         seconds = (contract.send_timeout_ms + contract.lookup_lag_ms) / 1000 + 2
         self.kit_clock.advance(seconds)
         self.later(seconds)
 
-    def _settled(self, gate: Gate, effect: Effect[Any], number: int) -> Outcome:
+    def _settled(self, gate: Gate, effect: Effect[...], number: int) -> Outcome:
         """The outcome once everything was recovered, asked for again, and waited out where that is due."""
         gate.recover()
         outcome = effect(**self.arguments(number))
@@ -214,7 +214,7 @@ class IntegrationKit(Base):
         self.assertEqual(str(outcome).split(":")[0], expected, outcome.message)
         self.assertEqual(self.landed(number), landed, f"the service holds something else; it was said: {outcome}")
 
-    def _repeatable(self, effect: Effect[Any]) -> bool:
+    def _repeatable(self, effect: Effect[...]) -> bool:
         """Whether the service itself makes one of two equal sends, for decisions like those of ``arguments``."""
         contract = effect.definition.declared
         return bool(contract.dedupes) or bool(contract.enforces)
@@ -341,7 +341,7 @@ class IntegrationKit(Base):
                 definition.function(**{name: value for name, value in given.items() if taken.get(name, True)})
         self.assertEqual(self.landed(1), 1)
 
-    def _facts(self, effect: Effect[Any], effect_id: str) -> dict[str, Any]:
+    def _facts(self, effect: Effect[...], effect_id: str) -> dict[str, Any]:
         entries = effect._gate.history(effect_id)
         found: dict[str, Any] = entries[0].body.get("facts") or {}
         return dict(found)

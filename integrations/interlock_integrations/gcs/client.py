@@ -31,8 +31,8 @@ SEND_TIMEOUT = timedelta(seconds=TCP_USER_TIMEOUT_S + 90)
 a dead process's request, and 90 s for Google itself. Google promises no such time; proxies that hold requests come on
 top."""
 
-TIMEOUT = (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
-"""For every call; the client's own default is 60 s for both."""
+ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_TIMEOUT_S, READ_TIMEOUT_S)}
+"""What every call of the client is given: no retries, and this package's time-outs."""
 
 SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 
@@ -55,9 +55,10 @@ def _client(project: str | None, credentials: Any, options: dict[str, Any]) -> s
     session: Any = _untyped(AuthorizedSession)(credentials, refresh_status_codes=(), max_refresh_attempts=0)
     session.auth = _as_it_is
     mount(session)
-    ours = storage.Client(project=project, credentials=credentials, client_options=options, _http=session)
+    ours: Any = storage.Client(project=project, credentials=credentials, client_options=options, _http=session)
     ours._bucket_metadata_cache = None  # it would read the bucket in a thread of its own, for traces
-    return ours
+    client: storage.Client = ours
+    return client
 
 
 def storage_from_environment() -> storage.Client:

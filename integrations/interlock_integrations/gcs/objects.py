@@ -38,9 +38,9 @@ from interlock_tools.effect import Effect
 
 from ..declaring import with_more
 from ..transport import sending
-from .client import SEND_TIMEOUT, TIMEOUT
+from .client import ONCE, SEND_TIMEOUT
 from .errors import classified
-from .reading import EFFECT_ID, FIELDS, MAX_GENERATION, evidence, find_own, read, source_fields, subject
+from .reading import EFFECT_ID, FIELDS, MAX_GENERATION, evidence, find_own, number_of, read, source_fields, subject
 
 MAX_CONTENT_BYTES = 1_000_000
 """Largest content. It is kept in the journal; past 8 MiB the client would make several requests of one upload."""
@@ -92,7 +92,7 @@ def declare_write(
         live = read(client, bucket, name)
         if live is None:
             return {"generation": 0, "content_type": ""}
-        return {"generation": int(live.generation), "content_type": live.content_type or ""}
+        return {"generation": number_of(live), "content_type": live.content_type or ""}
 
     def find_written(bucket: str, name: str, idempotency_key: str, facts: dict[str, Any]) -> dict[str, Any] | None:
         return find_own(client, bucket, name, idempotency_key, facts["generation"], deletions)
@@ -133,8 +133,7 @@ def declare_write(
                 content.encode("utf-8"),
                 content_type=facts["content_type"] or DEFAULT_TYPE,
                 if_generation_match=facts["generation"],
-                retry=None,
-                timeout=TIMEOUT,
+                **ONCE,
             )
 
         return _written(client, blob, send, on_send, idempotency_key, facts["generation"])
@@ -166,7 +165,7 @@ def declare_restore(
     def restore_facts(request: str, bucket: str, name: str, generation: int, idempotency_key: str) -> dict[str, Any]:
         live = read(client, bucket, name)
         source = read(client, bucket, name, generation)
-        number = int(live.generation) if live is not None else 0
+        number = number_of(live) if live is not None else 0
         if source is None:
             return {"generation": number, "source": "not found", "source_fields": {}}
         state = "live already" if number == generation else "found"
@@ -211,7 +210,9 @@ def declare_restore(
 
         def send() -> None:
             token, done, size = blob.rewrite(
-                source, if_generation_match=facts["generation"], retry=None, timeout=TIMEOUT
+                source,
+                if_generation_match=facts["generation"],
+                **ONCE,
             )
             if token is not None:
                 # Nothing is written until the last call of a rewrite, and one send is one request.
@@ -235,7 +236,7 @@ def _written(
     except PreconditionFailed:
         found = None
         with contextlib.suppress(CannotKnow):  # no trace of ours, and this request wrote nothing
-            found = find_own(client, blob.bucket.name, blob.name, idempotency_key, decided, "never")
+            found = find_own(client, str(blob.bucket.name), str(blob.name), idempotency_key, decided, "never")
         if found is None:
             raise
         return found

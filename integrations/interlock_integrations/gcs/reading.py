@@ -12,7 +12,7 @@ from google.cloud.storage import Blob
 
 from interlock_tools import BadArguments, CannotKnow
 
-from .client import TIMEOUT
+from .client import ONCE
 
 EFFECT_ID = "interlock_effect_id"
 """Name of the custom metadata entry that holds the effect's id on every generation that a gated tool writes."""
@@ -51,12 +51,17 @@ def read(client: storage.Client, bucket: str, name: str, generation: int | None 
     """
     found = client.bucket(bucket).blob(name, generation=generation)
     try:
-        found.reload(retry=None, timeout=TIMEOUT)
+        found.reload(**ONCE)
     except NotFound:
         return None
     if not found.generation:
         raise Unreadable("the service's answer is no object")
     return found
+
+
+def number_of(blob: Blob) -> int:
+    """Return a generation's number; 0 where there is none."""
+    return int(blob.generation or 0)
 
 
 def generations(client: storage.Client, bucket: str, name: str) -> list[Blob]:
@@ -72,8 +77,7 @@ def generations(client: storage.Client, bucket: str, name: str) -> list[Blob]:
         start_offset=name,
         end_offset=name + " ",  # longer names that begin with this one
         versions=True,
-        retry=None,
-        timeout=TIMEOUT,
+        **ONCE,
     )
     found = []
     for count, blob in enumerate(listing):
@@ -132,7 +136,7 @@ def find_own(
 def _keeps_versions(client: storage.Client, bucket: str) -> bool:
     """Whether the bucket has versioning. One that may not be read counts as one that has not."""
     try:
-        return bool(client.get_bucket(bucket, retry=None, timeout=TIMEOUT).versioning_enabled)
+        return bool(client.get_bucket(bucket, **ONCE).versioning_enabled)
     except Forbidden:
         return False
 
@@ -142,8 +146,8 @@ def evidence(blob: Blob) -> dict[str, Any] | None:
     if not blob.generation:
         return None
     return {
-        "id": f"{blob.bucket.name}/{blob.name}#{int(blob.generation)}",
-        "generation": int(blob.generation),
+        "id": f"{blob.bucket.name}/{blob.name}#{number_of(blob)}",
+        "generation": number_of(blob),
         "crc32c": blob.crc32c,
         "size": blob.size,
     }
