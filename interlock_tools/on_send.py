@@ -23,7 +23,7 @@ class OnSend:
     def __init__(self, journal: Journal, slot: SendSlot, deadline_ms: int | None) -> None:
         self._journal = journal
         self._slot = slot
-        self._deadline_ms = deadline_ms
+        self.deadline_ms = deadline_ms
         self._lock = threading.Lock()
         self._revoked = False
         self.handed_over = False
@@ -51,7 +51,7 @@ class OnSend:
             reach(CrashPoint.BEFORE_BYTES)
 
     def _is_past_deadline(self) -> bool:
-        return self._deadline_ms is not None and self._journal.now().boottime_ms >= self._deadline_ms
+        return self.deadline_ms is not None and self._journal.now().boottime_ms >= self.deadline_ms
 
     def written(self) -> None:
         """Store that all bytes have been handed to the kernel; the wait for a late landing starts here."""

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .backoff import pause_s
@@ -151,6 +152,8 @@ class Sender(Recorder):
             if os.getpid() != pid:  # the send function has forked, and its end is the parent's to record
                 recorded = True
                 raise NotRecorded(self.effect_id, "this is a fork of the process that sends it; that one records it")
+            if end.stored and not self._stored_for_all(state, on_send):
+                end = replace(end, stored=False)
             reach(CrashPoint.AFTER_RESPONSE)
             state = yield from self._record_end(state, number, end)
             recorded = True
@@ -176,6 +179,14 @@ class Sender(Recorder):
         if not relies_on_it and not began_in_it:
             return None  # it was decided on other grounds
         return now.boottime_ms + left
+
+    def _stored_for_all(self, state: State, on_send: OnSend) -> bool:
+        """Whether the answer that the service stored for the key speaks for every send under it.
+
+        Not where the key may have been forgotten since the first one: then it
+        is the answer to those after that.
+        """
+        return self.definition.contract_for(state.facts).dedupes_ms == FOREVER or on_send.deadline_ms is not None
 
     def _record_end(self, state: State, number: int, end: End) -> Steps:
         """Append what the end of a send proves. Another's entries in between are taken into account."""

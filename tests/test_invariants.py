@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from interlock_tools import Budget, Gate, Grant, JournalError, Outcome, RateLimited
+from interlock_tools import Budget, DefiniteNo, Gate, Grant, JournalError, Outcome, RateLimited
 from interlock_tools.core.entries import Entry, Kind
 from interlock_tools.core.states import fold
 from interlock_tools.journal.protocol import Write
@@ -485,6 +485,19 @@ class I8TrueAnswers(Invariants):
         self.assertEqual(self.body(outcome, "late")["result"]["evidence"], "re_1")
         for end in (*sending, *go_on):
             os.close(end)
+
+    def test_i8_an_answer_stored_after_the_key_was_forgotten_says_nothing_about_earlier_sends(self) -> None:
+        options: dict[str, Any] = {
+            "dedupes": timedelta(days=1),
+            "enforces": ("fact",),
+            "premises": lambda: {"fact": 1},
+        }
+        self.dies_at(CrashPoint.AFTER_RESPONSE, lambda gate: self.refund(gate=gate, **options)(case="1"))
+        self.refund(**options)
+        self.clock.advance(2 * 86_400)
+        self.service.script = [DefiniteNo("declined", stored=True)]
+        self.assertEqual([str(outcome) for outcome in self.gate.recover()], ["AMBIGUOUS:no_evidence"])
+        self.assertEqual(len(self.service.requests), 1)
 
     def test_i8_what_may_still_land_is_not_refused_and_says_until_when(self) -> None:
         facts = {"owner": "ann"}

@@ -293,6 +293,8 @@ class World:
 
     def _apply(self, send: Send, busy: bool = False) -> str:
         """The service handles a request now."""
+        if self.stored and self.stored != "ok" and self.terms.window == "either" and self.choose(2):
+            self.stored = ""  # forgotten by now
         if self.stored:
             return {"ok": "evidence", "no": "declined_stored", "error": "stored_error"}[self.stored]
         if any(other.executing for other in self.sends if other is not send):

@@ -174,7 +174,8 @@ class Schedule:
         sender = flight.sender
         if sender.flight is flight and sender.stage == "waiting" and self.source.random() < 0.8:
             sender.answer = answer
-        if not self.world.may_repeat() or self.source.random() < 0.7:
+        # A request is delivered again only where a promise covers that: not after it was turned away.
+        if answer.status != 200 or not self.world.may_repeat() or self.source.random() < 0.7:
             self.world.flights.remove(flight)
 
     def _lost(self, flight: Flight) -> None:
