@@ -52,12 +52,16 @@ class Told(Exception):
 
 @dataclass
 class Send:
-    """One request. ``fate``: ``landed``, ``pending``, ``gone``; ``maybe``: nobody has proof that it did nothing."""
+    """One request. ``fate``: ``landed``, ``pending``, ``gone``; ``maybe``: nobody has proof that it did nothing.
+
+    ``resend``: it rests on the key, so that the key is known when it arrives.
+    """
 
     number: int
     fate: str = "gone"
     maybe: bool = True
     executing: bool = False
+    resend: bool = False
 
 
 class Chooser:
@@ -105,6 +109,8 @@ class World:
         self.crash, self.left = "none", 0
         self.sent_in_this_run = False
         self.revoked = False
+        self.waited = False
+        """So long that a short window has passed, as the sender counts."""
         self.delays = 0
 
     # -- the process ---------------------------------------------------------------------------------
@@ -208,7 +214,9 @@ class World:
         return self.close("AMBIGUOUS", "stored_error" if self.stored_error_seen else "no_evidence")
 
     def _may_resend(self) -> bool:
-        if self.terms.window == "open" or (self.terms.window == "either" and self.choose(2)):
+        if self.terms.window == "open":
+            return True
+        if self.terms.window == "either" and not self.waited and self.choose(2):
             return True
         return self.terms.enforces
 
@@ -224,11 +232,12 @@ class World:
             return self.close("AMBIGUOUS", "stored_error")
         for send in self.sends:
             send.maybe = False
+        self.waited = True
         return self.close("REFUSED", failing) if failing else self.dispatch("send")
 
     def dispatch(self, via: str) -> None:
         self.record, self.sent_in_this_run = "open", True
-        send = Send(len(self.sends) + 1, maybe=not self.terms.marks)
+        send = Send(len(self.sends) + 1, maybe=not self.terms.marks, resend=via == "resend")
         self.sends.append(send)
         self.reach("after_dispatched")
         if self.terms.window == "either" and not self.revoked and self.choose(2):
@@ -293,8 +302,9 @@ class World:
 
     def _apply(self, send: Send, busy: bool = False) -> str:
         """The service handles a request now."""
-        if self.stored and self.stored != "ok" and self.terms.window == "either" and self.choose(2):
-            self.stored = ""  # forgotten by now
+        fresh = self.terms.window == "either" and not send.resend and not self.effects
+        if self.stored and fresh and self.choose(2):
+            self.stored = ""  # forgotten by now: all that came before is proven not to have landed
         if self.stored:
             return {"ok": "evidence", "no": "declined_stored", "error": "stored_error"}[self.stored]
         if any(other.executing for other in self.sends if other is not send):
