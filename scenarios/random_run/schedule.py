@@ -32,7 +32,7 @@ class Schedule:
 
     def __init__(self, seed: int, lie: Lie | None = None) -> None:
         self.source = random.Random(seed)
-        random.seed(seed)  # pauses between tries are drawn from the module's own source
+        self.seed = seed
         self.trace: list[str] = []
         self.world = World(Declared.drawn(self.source), lie or Lie(), self.source)
         self.left = {
@@ -54,6 +54,7 @@ class Schedule:
 
     def run(self) -> None:
         """Let it happen."""
+        random.seed(self.seed)  # pauses between tries are drawn from the module's own source
         where = MEMORY if MEMORY.is_dir() else None
         directory = Path(tempfile.mkdtemp(prefix="interlock-random-", dir=where))
         self.machine = Machine(self.world, directory / "journal.db")
