@@ -25,6 +25,7 @@ from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
 from ..transport import sending
+from .arguments import CURRENCY, CUSTOMER, check_amount, check_description, check_text
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, effect_of, every, evidence, is_missing, with_more
@@ -74,9 +75,16 @@ def declare_credit(
         own = [entry for entry in entries(customer) if effect_of(entry) == idempotency_key]
         return _evidence(own[-1]) if own else None
 
+    def key(request: str, customer: str, amount: int, currency: str, description: str) -> str:
+        check_text("customer", customer, CUSTOMER)
+        check_amount(amount)
+        check_text("currency", currency, CURRENCY)
+        check_description(description)
+        return f"{request}:{customer}"
+
     @gate.effect(
         name,
-        key=lambda request, customer: f"{request}:{customer}",
+        key=key,
         premises=with_more(credit_facts, premises),
         expect={"customer": "found", "credited_by_others": 0, **(expect or {})},
         allowed=approvals,

@@ -24,6 +24,7 @@ from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
 from ..transport import sending
+from .arguments import PAYMENT_INTENT, check_amount, check_reason, check_text
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, with_more
@@ -75,9 +76,15 @@ def declare_refund(
         own = [one for one in _refunds(client, payment_intent) if effect_of(one) == idempotency_key]
         return _evidence(own[-1]) if own else None  # the oldest: there is never a second one while keys are kept
 
+    def key(request: str, payment_intent: str, amount: int, reason: str) -> str:
+        check_text("payment_intent", payment_intent, PAYMENT_INTENT)
+        check_amount(amount)
+        check_reason(reason)
+        return f"{request}:{payment_intent}"
+
     @gate.effect(
         name,
-        key=lambda request, payment_intent: f"{request}:{payment_intent}",
+        key=key,
         premises=with_more(refund_facts, premises),
         expect={**wanted, **(expect or {})},
         allowed=approvals,

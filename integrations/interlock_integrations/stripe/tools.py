@@ -13,13 +13,11 @@ from interlock_tools.effect import Effect
 from interlock_tools.langchain import GatedTool, Source
 from interlock_tools.outcome import Outcome
 
+from .arguments import ACCOUNT, CHARGE, CURRENCY, CUSTOMER, MAX_AMOUNT, MAX_DESCRIPTION, PAYMENT_INTENT
 from .client import gate_from_environment, gated_client, stripe_from_environment
 from .credits import declare_credit
 from .refunds import declare_refund
 from .transfers import declare_transfer
-
-MAX_AMOUNT = 99_999_999
-"""Largest amount that Stripe takes, in the smallest unit (API reference: up to eight digits)."""
 
 Reason = Literal["duplicate", "fraudulent", "requested_by_customer"]
 
@@ -34,7 +32,7 @@ class CreateRefundArguments(BaseModel):
     """What a model gives for a refund."""
 
     payment_intent: str = Field(
-        pattern=r"^pi_[A-Za-z0-9]{1,200}$", description="The payment's id, as Stripe gives it: pi_ and so on."
+        pattern=PAYMENT_INTENT, description="The payment's id, as Stripe gives it: pi_ and so on."
     )
     amount: int = Field(
         ge=1,
@@ -48,15 +46,15 @@ class CreateRefundArguments(BaseModel):
 class CreateCreditArguments(BaseModel):
     """What a model gives for a credit."""
 
-    customer: str = Field(pattern=r"^cus_[A-Za-z0-9]{1,200}$", description="The customer's id: cus_ and so on.")
+    customer: str = Field(pattern=CUSTOMER, description="The customer's id: cus_ and so on.")
     amount: int = Field(
         ge=1,
         le=MAX_AMOUNT,
         description="How much to credit, as a positive whole number of the currency's smallest unit: 1000 is 10.00 US "
         "dollars.",
     )
-    currency: str = Field(pattern="^[a-z]{3}$", description="Three-letter code in lower case, such as usd.")
-    description: str = Field(max_length=350, description="What it is for. The customer may see it.")
+    currency: str = Field(pattern=CURRENCY, description="Three-letter code in lower case, such as usd.")
+    description: str = Field(max_length=MAX_DESCRIPTION, description="What it is for. The customer may see it.")
 
 
 CREDIT_DESCRIPTION = (
@@ -69,15 +67,15 @@ CREDIT_DESCRIPTION = (
 class CreateTransferArguments(BaseModel):
     """What a model gives for a transfer."""
 
-    destination: str = Field(pattern=r"^acct_[A-Za-z0-9]{1,200}$", description="The seller's account: acct_ and so on.")
+    destination: str = Field(pattern=ACCOUNT, description="The seller's account: acct_ and so on.")
     amount: int = Field(
         ge=1,
         le=MAX_AMOUNT,
         description="How much, as a whole number of the currency's smallest unit: 2000 is 20.00 US dollars.",
     )
-    currency: str = Field(pattern="^[a-z]{3}$", description="Three-letter code in lower case, such as usd.")
+    currency: str = Field(pattern=CURRENCY, description="Three-letter code in lower case, such as usd.")
     source_transaction: str = Field(
-        pattern=r"^(ch|py)_[A-Za-z0-9]{1,200}$", description="The charge that the order was paid with: ch_ and so on."
+        pattern=CHARGE, description="The charge that the order was paid with: ch_ and so on."
     )
 
 

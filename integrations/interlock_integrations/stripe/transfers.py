@@ -25,6 +25,7 @@ from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
 from ..transport import sending
+from .arguments import ACCOUNT, CHARGE, CURRENCY, check_amount, check_text
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, reachable, with_more
@@ -66,9 +67,16 @@ def declare_transfer(
         own = [one for one in _transfers(client, charge, destination) if effect_of(one) == idempotency_key]
         return _evidence(own[-1]) if own else None
 
+    def key(request: str, destination: str, amount: int, currency: str, source_transaction: str) -> str:
+        check_text("destination", destination, ACCOUNT)
+        check_amount(amount)
+        check_text("currency", currency, CURRENCY)
+        check_text("source_transaction", source_transaction, CHARGE)
+        return f"{request}:{source_transaction}:{destination}"
+
     @gate.effect(
         name,
-        key=lambda request, source_transaction, destination: f"{request}:{source_transaction}:{destination}",
+        key=key,
         premises=with_more(transfer_facts, premises),
         expect={**wanted, **(expect or {})},
         allowed=approvals,
