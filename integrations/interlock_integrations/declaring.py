@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
-from interlock_tools import DefinitionError, Gate
+from interlock_tools import BadArguments, DefinitionError, Gate
 
 
 def gate_from_environment() -> Gate:
@@ -23,6 +24,22 @@ def gate_from_environment() -> Gate:
             "set INTERLOCK_JOURNAL to a file that outlives the process, or a postgresql:// URL, or pass gate=Gate(...)"
         )
     return Gate(journal)
+
+
+def check_text(name: str, value: Any, pattern: str, longest: int = 300) -> None:
+    """Check an argument of an effect that is called without its tool, whose schema says the same.
+
+    Args:
+        name: the argument's.
+        value: what was given for it.
+        pattern: a regular expression for the whole of it.
+        longest: most characters that it may have.
+
+    Raises:
+        BadArguments: it is of another form.
+    """
+    if not isinstance(value, str) or len(value) > longest or re.fullmatch(pattern.removesuffix("$"), value) is None:
+        raise BadArguments(f"{name} is not of the form that is taken ({pattern}, at most {longest:,} characters)")
 
 
 def with_more(facts: Callable[..., dict[str, Any]], more: Callable[..., Any] | None) -> Callable[..., dict[str, Any]]:

@@ -27,12 +27,12 @@ from interlock_tools import Evidence, Gate
 from interlock_tools.effect import Effect
 from interlock_tools.errors import describe
 
-from ..declaring import with_more
+from ..declaring import check_text, with_more
 from ..transport import sending
 from .client import SEND_TIMEOUT
 from .errors import AlreadyThere, classified
 from .reading import EFFECT_ID, busy_elsewhere, busy_here, copies, is_missing, own_event
-from .slots import rfc3339, slot_of
+from .slots import CALENDAR_ID, MAX_SUMMARY, SUMMARY, rfc3339, slot_of
 
 log = logging.getLogger("interlock_tools")
 
@@ -100,7 +100,9 @@ def declare_event(
     def find_event(calendar_id: str, idempotency_key: str) -> Evidence | None:
         return _evidence(own_event(service, calendar_id, idempotency_key), idempotency_key)
 
-    def key(request: str, start_datetime: str, end_datetime: str, timezone: str, calendar_id: str) -> str:
+    def key(request: str, summary: str, start_datetime: str, end_datetime: str, timezone: str, calendar_id: str) -> str:
+        check_text("summary", summary, SUMMARY, MAX_SUMMARY)
+        check_text("calendar_id", calendar_id, CALENDAR_ID)
         return f"{request}:{calendar_id}:{rfc3339(slot_of(start_datetime, end_datetime, timezone).start)}"
 
     @gate.effect(

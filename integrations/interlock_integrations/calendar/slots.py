@@ -12,6 +12,9 @@ from interlock_tools import BadArguments
 LOCAL = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$"
 """The one way to write a local time, so that the same slot is never two."""
 
+CALENDAR_ID = r"^[^\s/:?#]{1,254}$"
+SUMMARY = r"^[^\x00]+$"
+MAX_SUMMARY = 1000
 MAX_LENGTH = timedelta(days=31)
 
 

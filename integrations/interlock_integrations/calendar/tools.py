@@ -15,7 +15,7 @@ from interlock_tools.outcome import Outcome
 from ..declaring import gate_from_environment
 from .client import calendar_from_environment, gated_service
 from .events import declare_event
-from .slots import LOCAL
+from .slots import CALENDAR_ID, LOCAL, MAX_SUMMARY, SUMMARY
 
 DESCRIPTION = (
     "Book an event in a Google calendar. For the request being worked on it is booked at most once, and not at all if "
@@ -26,13 +26,13 @@ DESCRIPTION = (
 class CreateCalendarEventArguments(BaseModel):
     """What a model gives for an event."""
 
-    summary: str = Field(min_length=1, max_length=1000, description="The event's title.")
+    summary: str = Field(min_length=1, max_length=MAX_SUMMARY, pattern=SUMMARY, description="The event's title.")
     start_datetime: str = Field(pattern=LOCAL, description="When it begins, local time: 2026-09-07T10:00:00.")
     end_datetime: str = Field(pattern=LOCAL, description="When it ends, local time: 2026-09-07T10:30:00.")
     timezone: str = Field(min_length=1, max_length=64, description="Time zone of both: Europe/Berlin, or UTC.")
     calendar_id: str = Field(
         default="primary",
-        pattern=r"^[^\s/:]{1,254}$",
+        pattern=CALENDAR_ID,
         description="The calendar's id: an address, or primary for the own calendar.",
     )
 

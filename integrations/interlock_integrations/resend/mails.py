@@ -17,7 +17,9 @@ from typing import Any
 from interlock_tools import DefinitionError, Evidence, Gate
 from interlock_tools.effect import Effect
 
+from ..declaring import check_text
 from ..transport import sending
+from .arguments import ADDRESS, BODY, MAX_ADDRESS, MAX_BODY, SENDER, SUBJECT
 from .client import DEDUPES, SEND_TIMEOUT, ResendClient
 from .errors import classified
 from .finding import EFFECT_ID, Finder
@@ -80,9 +82,18 @@ def declare_mail(
     ) -> Evidence | None:
         return finder.find(_mail(sender, to, subject, text, html), idempotency_key)
 
+    def key(request: str, sender: str, to: str, subject: str, text: str, html: str | None) -> str:
+        check_text("sender", sender, SENDER)
+        check_text("to", to, ADDRESS, MAX_ADDRESS)
+        check_text("subject", subject, SUBJECT)
+        check_text("text", text, BODY, MAX_BODY)
+        if html is not None:
+            check_text("html", html, BODY, MAX_BODY)
+        return f"{request}:{template}:{to.lower()}"
+
     @gate.effect(
         name,
-        key=lambda request, to: f"{request}:{template}:{to.lower()}",
+        key=key,
         premises=premises,
         expect=expect,
         allowed=approvals,

@@ -13,6 +13,7 @@ from interlock_tools.effect import Effect
 from interlock_tools.langchain import GatedTool, Source
 
 from ..declaring import gate_from_environment
+from .arguments import ADDRESS, MAX_ADDRESS, MAX_BODY, SUBJECT
 from .client import ResendClient, resend_from_environment
 from .mails import declare_mail
 
@@ -20,19 +21,17 @@ DESCRIPTION = (
     "Send an email. For the request being worked on it is sent to the recipient at most once, and it cannot be "
     "recalled. The answer says what became of it and whether asking again makes sense."
 )
-MAX_BODY = 60_000
-"""Longest body, in characters."""
 
 
 class SendEmailArguments(BaseModel):
     """What a model gives for an email."""
 
     to: str = Field(
-        max_length=254,
-        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
+        max_length=MAX_ADDRESS,
+        pattern=ADDRESS,
         description="The recipient's address, and nothing but it: anna@example.com.",
     )
-    subject: str = Field(min_length=1, max_length=300, pattern=r"^[^\r\n]+$", description="The subject, one line.")
+    subject: str = Field(min_length=1, max_length=300, pattern=SUBJECT, description="The subject, one line.")
     text: str = Field(min_length=1, max_length=MAX_BODY, description="The body as plain text.")
     html: str | None = Field(
         default=None, min_length=1, max_length=MAX_BODY, description="The same body as HTML, where it is wanted."

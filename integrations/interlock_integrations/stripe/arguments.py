@@ -5,8 +5,6 @@ An effect can be called without its tool, so it checks for itself.
 
 from __future__ import annotations
 
-import re
-
 from interlock_tools import BadArguments
 
 MAX_AMOUNT = 99_999_999
@@ -31,12 +29,6 @@ def check_amount(amount: int) -> None:
         raise BadArguments(
             f"amount must be a whole number from 1 to {MAX_AMOUNT:,}, in the currency's smallest unit, not {amount!r}"
         )
-
-
-def check_text(name: str, value: str, pattern: str) -> None:
-    """Raise ``BadArguments`` for text of another form."""
-    if not isinstance(value, str) or re.fullmatch(pattern.removesuffix("$"), value) is None:
-        raise BadArguments(f"{name} is not of the form that Stripe gives or takes: {value!r:.80}")
 
 
 def check_reason(reason: str) -> None:

@@ -24,8 +24,9 @@ import stripe
 from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
+from ..declaring import check_text
 from ..transport import sending
-from .arguments import CURRENCY, CUSTOMER, check_amount, check_description, check_text
+from .arguments import CURRENCY, CUSTOMER, check_amount, check_description
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, effect_of, every, evidence, is_missing, with_more

@@ -23,8 +23,9 @@ import stripe
 from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
+from ..declaring import check_text
 from ..transport import sending
-from .arguments import PAYMENT_INTENT, check_amount, check_reason, check_text
+from .arguments import PAYMENT_INTENT, check_amount, check_reason
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, with_more

@@ -24,8 +24,9 @@ import stripe
 from interlock_tools import Gate
 from interlock_tools.effect import Effect
 
+from ..declaring import check_text
 from ..transport import sending
-from .arguments import ACCOUNT, CHARGE, CURRENCY, check_amount, check_text
+from .arguments import ACCOUNT, CHARGE, CURRENCY, check_amount
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, reachable, with_more
