@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import unittest
 from collections.abc import Iterable
@@ -128,11 +127,6 @@ class Comment(GithubKit, unittest.TestCase):
     def bad_arguments(self) -> Iterable[dict[str, Any]]:
         yield from ({"body": ""}, {"body": " \n"}, {"body": "x" * 65_536}, {"body": 5}, {"issue_number": -1})
         yield from ({"repo": "."}, {"owner": ""}, {"comment_id": 1})
-
-
-def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
-    """The kit takes minutes and is not yet steady: run it with ``INTERLOCK_LONG_TESTS=1``."""
-    return tests if os.environ.get("INTERLOCK_LONG_TESTS") else unittest.TestSuite()
 
 
 if __name__ == "__main__":

@@ -15,28 +15,15 @@ of an ``APIConnectionError``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
-from enum import Enum
 
 import stripe
 
-from interlock_tools import DefiniteNo, InProgress, PreconditionFailed, RateLimited, SendError, StoredError
-from interlock_tools.redaction import clean
+from interlock_tools import SendError
 
+from ..proofs import Proof, Row, anything_else, first_that_fits, seconds, to_raise
 from ..transport import send_error
-
-
-class Proof(str, Enum):
-    """What an error proves."""
-
-    NOT_SENT = "not sent"
-    DEFINITE_NO = "definite no"
-    PRECONDITION_FAILED = "precondition failed"
-    IN_PROGRESS = "in progress"
-    STORED = "replayed earlier answer that says nothing"
-    RATE_LIMITED = "rate limited"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -60,18 +47,7 @@ class Answer:
     retry_after_s: float | None
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of the table: ``when`` it fits an answer, what that ``proves``, and why."""
-
-    name: str
-    when: Callable[[Answer], bool]
-    proves: Proof
-    why: str
-    source: str
-
-
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[Row[Answer], ...] = (
     Row(
         "no answer",
         lambda answer: answer.status is None,
@@ -170,18 +146,12 @@ TABLE: tuple[Row, ...] = (
     ),
 )
 
-ANYTHING_ELSE = Row(
-    "anything else",
-    lambda answer: True,
-    Proof.UNKNOWN,
-    "An answer of a kind that this table does not know proves nothing.",
-    "-",
-)
+ANYTHING_ELSE: Row[Answer] = anything_else()
 
 
-def row_of(answer: Answer) -> Row:
+def row_of(answer: Answer) -> Row[Answer]:
     """Return the row that fits an answer."""
-    return next((row for row in TABLE if row.when(answer)), ANYTHING_ELSE)
+    return first_that_fits(TABLE, answer, ANYTHING_ELSE)
 
 
 def answer_of(error: stripe.StripeError) -> Answer:
@@ -196,7 +166,7 @@ def answer_of(error: stripe.StripeError) -> Answer:
         code=_text(fields.get("code")),
         message=_text(fields.get("message")) or "",
         replayed=headers.get("idempotent-replayed", "").lower() == "true",
-        retry_after_s=_seconds(headers.get("retry-after")),
+        retry_after_s=seconds(headers.get("retry-after")),
     )
 
 
@@ -208,19 +178,8 @@ def classify(error: Exception) -> SendError | None:
     if not isinstance(error, stripe.StripeError):
         return None
     answer = answer_of(error)
-    words, code = clean(answer.message), clean(answer.code or answer.type or "", 100) or None
-    proves = row_of(answer).proves
-    if proves is Proof.DEFINITE_NO:
-        return DefiniteNo(words, code=code, stored=answer.replayed)
-    if proves is Proof.PRECONDITION_FAILED:
-        return PreconditionFailed(words, code=code, stored=answer.replayed)
-    if proves is Proof.IN_PROGRESS:
-        return InProgress(words, code=code)
-    if proves is Proof.STORED:
-        return StoredError(words, code=code)
-    if proves is Proof.RATE_LIMITED:
-        return RateLimited(words, code=code, retry_after=answer.retry_after_s)
-    return None
+    proves, code = row_of(answer).proves, answer.code or answer.type
+    return to_raise(proves, answer.message, code, stored=answer.replayed, retry_after_s=answer.retry_after_s)
 
 
 @contextlib.contextmanager
@@ -239,8 +198,3 @@ def classified() -> Generator[None, None, None]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _seconds(value: str | None) -> float | None:
-    """A Retry-After in seconds, bounded; None for anything else (it may also be a date)."""
-    return min(float(value), 3600.0) if value and value.isascii() and value.isdigit() else None
