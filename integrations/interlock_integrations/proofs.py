@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -75,6 +76,20 @@ def to_raise(
     if proves is Proof.RATE_LIMITED:
         return RateLimited(words, code=name, retry_after=retry_after_s)
     return None
+
+
+@contextlib.contextmanager
+def raising(classify: Callable[[Exception], SendError | None]) -> Generator[None, None, None]:
+    """Turn the errors of one send into what they prove. What proves nothing passes through as it is."""
+    try:
+        yield
+    except SendError:
+        raise
+    except Exception as error:
+        known = classify(error)
+        if known is None:
+            raise
+        raise known from error
 
 
 def seconds(value: str | None) -> float | None:

@@ -8,9 +8,8 @@ errors"; "description" is the API description that the client library ships
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from googleapiclient.errors import HttpError
 
 from interlock_tools import SendError, StoredError
 
-from ..proofs import Proof, Row, anything_else, first_that_fits, seconds, to_raise
+from ..proofs import Proof, Row, anything_else, first_that_fits, raising, seconds, to_raise
 from ..transport import send_error
 
 QUOTA = frozenset(
@@ -161,15 +160,6 @@ def classify(error: Exception) -> SendError | None:
     return known
 
 
-@contextlib.contextmanager
-def classified() -> Generator[None, None, None]:
+def classified() -> AbstractContextManager[None]:
     """Turn the errors of one send into what they prove. What proves nothing passes through as it is."""
-    try:
-        yield
-    except SendError:
-        raise
-    except Exception as error:
-        known = classify(error)
-        if known is None:
-            raise
-        raise known from error
+    return raising(classify)

@@ -8,9 +8,8 @@ measured with the Python client 3.17.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from google.api_core.exceptions import GoogleAPICallError
 
 from interlock_tools import SendError
 
-from ..proofs import Proof, Row, anything_else, first_that_fits, seconds, to_raise
+from ..proofs import Proof, Row, anything_else, first_that_fits, raising, seconds, to_raise
 from ..transport import send_error
 
 LIMITS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"})
@@ -161,15 +160,6 @@ def classify(error: Exception) -> SendError | None:
     return to_raise(row_of(answer).proves, answer.message, answer.reason, retry_after_s=answer.retry_after_s)
 
 
-@contextlib.contextmanager
-def classified() -> Generator[None, None, None]:
+def classified() -> AbstractContextManager[None]:
     """Turn the errors of one send into what they prove. What proves nothing passes through as it is."""
-    try:
-        yield
-    except SendError:
-        raise
-    except Exception as error:
-        known = classify(error)
-        if known is None:
-            raise
-        raise known from error
+    return raising(classify)

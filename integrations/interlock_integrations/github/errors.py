@@ -9,9 +9,8 @@ that public clients of the API quote.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -20,7 +19,7 @@ from github import GithubException
 from interlock_tools import InProgress, SendError
 from interlock_tools.redaction import clean
 
-from ..proofs import MAX_RETRY_AFTER_S, Proof, Row, anything_else, first_that_fits, seconds, to_raise
+from ..proofs import MAX_RETRY_AFTER_S, Proof, Row, anything_else, first_that_fits, raising, seconds, to_raise
 from ..transport import send_error
 
 SECONDARY_WAIT_S = 60.0
@@ -199,15 +198,6 @@ def classify(error: Exception) -> SendError | None:
     return to_raise(row.proves, answer.message or "", code, retry_after_s=wait)
 
 
-@contextlib.contextmanager
-def classified() -> Generator[None, None, None]:
+def classified() -> AbstractContextManager[None]:
     """Turn the errors of one send into what they prove. What proves nothing passes through as it is."""
-    try:
-        yield
-    except SendError:
-        raise
-    except Exception as error:
-        known = classify(error)
-        if known is None:
-            raise
-        raise known from error
+    return raising(classify)

@@ -8,15 +8,14 @@ fits proves nothing. Sources: "doc" is Resend's documentation ("Errors",
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from resend.exceptions import ResendError
 
 from interlock_tools import SendError
 
-from ..proofs import Proof, Row, anything_else, first_that_fits, seconds, to_raise
+from ..proofs import Proof, Row, anything_else, first_that_fits, raising, seconds, to_raise
 from ..transport import send_error
 from .client import NotResend
 
@@ -154,15 +153,6 @@ def classify(error: Exception) -> SendError | None:
     return to_raise(proves, answer.message, answer.name, stored=answer.replayed, retry_after_s=answer.retry_after_s)
 
 
-@contextlib.contextmanager
-def classified() -> Generator[None, None, None]:
+def classified() -> AbstractContextManager[None]:
     """Turn the errors of one send into what they prove. What proves nothing passes through as it is."""
-    try:
-        yield
-    except SendError:
-        raise
-    except Exception as error:
-        known = classify(error)
-        if known is None:
-            raise
-        raise known from error
+    return raising(classify)

@@ -14,15 +14,14 @@ of an ``APIConnectionError``.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import stripe
 
 from interlock_tools import SendError
 
-from ..proofs import Proof, Row, anything_else, first_that_fits, seconds, to_raise
+from ..proofs import Proof, Row, anything_else, first_that_fits, raising, seconds, to_raise
 from ..transport import send_error
 
 
@@ -182,18 +181,9 @@ def classify(error: Exception) -> SendError | None:
     return to_raise(proves, answer.message, code, stored=answer.replayed, retry_after_s=answer.retry_after_s)
 
 
-@contextlib.contextmanager
-def classified() -> Generator[None, None, None]:
+def classified() -> AbstractContextManager[None]:
     """Turn Stripe's errors of one send into what they prove. What proves nothing passes through as it is."""
-    try:
-        yield
-    except SendError:
-        raise
-    except Exception as error:
-        known = classify(error)
-        if known is None:
-            raise
-        raise known from error
+    return raising(classify)
 
 
 def _text(value: object) -> str | None:
