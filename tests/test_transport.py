@@ -133,6 +133,27 @@ class TransportCase(unittest.TestCase):
 
 
 class TheMark(TransportCase):
+    def test_a_read_that_came_too_soon_is_made_again(self) -> None:
+        limited = b"HTTP/1.1 %d Too soon\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n"
+        for status in (429, 403):
+            answers = [limited % status, limited % status]
+            server = self.server(lambda head, answers=answers: answers.pop() if answers else OK)  # type: ignore[misc]
+            self.assertEqual(new_session().get(server.url, timeout=5).status_code, 200)
+            self.assertEqual(len(server.requests), 3)
+
+    def test_a_read_is_not_made_again_for_ever_nor_after_a_long_wait_nor_for_a_plain_refusal(self) -> None:
+        tries = transport.READ_TRIES
+        for answer, count in (
+            (b"HTTP/1.1 429 Too soon\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n", tries),
+            (b"HTTP/1.1 429 Too soon\r\nContent-Length: 0\r\nRetry-After: 600\r\n\r\n", 1),
+            (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 1),
+            (b"HTTP/1.1 500 Error\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n", 1),
+        ):
+            with self.subTest(answer):
+                server = self.server(answer)
+                self.assertEqual(new_session().get(server.url, timeout=5).status_code, int(answer[9:12]))
+                self.assertEqual(len(server.requests), count)
+
     def test_it_is_set_before_the_first_byte(self) -> None:
         server = self.server()
         hook = Hook(raises=SendRevoked("not any more"))

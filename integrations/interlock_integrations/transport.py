@@ -19,7 +19,8 @@ and the transport sees to what the gate relies on:
 5. Nothing waits for ever: see the constants below.
 
 Requests outside ``sending`` are reads. They may share connections and are not
-marked; methods that change something are refused there.
+marked; methods that change something are refused there. A read that a service
+turns away because it came too soon is made again, a few times.
 
 Which part of each SDK rests on ``requests`` (read in the versions named):
 ``stripe`` 16.1 ``_http_client.RequestsClient(session=...)`` calls
@@ -60,6 +61,15 @@ CONNECT_TIMEOUT_S = 10.0
 
 READ_TIMEOUT_S = 60.0
 """How long an answer may take, where the SDK asks for no time-out of its own. A send that runs out of it is unknown."""
+
+READ_TRIES = 4
+"""How often a read is made that the service turns away because it came too soon. A send is never repeated here."""
+
+READ_WAIT_S = 5.0
+"""Longest wait that a service may ask for between two tries of a read; what asks for more fails, and is read later."""
+
+READ_PAUSE_S = 0.5
+"""Pause between two tries of a read where the service does not say how long."""
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that are let through outside ``sending``."""
@@ -213,7 +223,7 @@ class GatedAdapter(HTTPAdapter):
         if current is None:
             if request.method not in READS:
                 raise NotASend(f"{request.method} {_path(request)} was made outside sending() and is not journalled")
-            return super().send(request, *args, **kwargs)
+            return self._read(request, *args, **kwargs)
         current.requests += 1
         if current.requests > 1:
             raise SecondRequest(
@@ -228,6 +238,41 @@ class GatedAdapter(HTTPAdapter):
             if current.handed_over:
                 raise
             raise NotSent(describe(root_cause(error))) from error
+
+    def _read(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        """Make a request that changes nothing; where it came too soon, again when the service asks for it."""
+        answer = super().send(request, *args, **kwargs)
+        if not _came_too_soon(answer):
+            return answer
+        import tenacity  # reads seldom come too soon
+
+        first = [answer]
+        once = super().send
+        again = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(READ_TRIES),
+            wait=lambda state: _asked_to_wait_s(_answer_of(state)),
+            retry=tenacity.retry_if_result(_came_too_soon),
+            before_sleep=lambda state: _answer_of(state).close(),
+            retry_error_callback=_answer_of,
+        )
+        last: requests.Response = again(lambda: first.pop() if first else once(request, *args, **kwargs))
+        return last
+
+
+def _answer_of(state: Any) -> requests.Response:
+    answer: requests.Response = state.outcome.result()
+    return answer
+
+
+def _came_too_soon(answer: requests.Response) -> bool:
+    """Whether a service asks for a wait that is short enough for a read. GitHub and Calendar say so with a 403."""
+    limited = answer.status_code == 429 or (answer.status_code == 403 and "retry-after" in answer.headers)
+    return limited and _asked_to_wait_s(answer) <= READ_WAIT_S
+
+
+def _asked_to_wait_s(answer: requests.Response) -> float:
+    asked = answer.headers.get("retry-after", "")
+    return float(asked) if asked.isascii() and asked.isdigit() else READ_PAUSE_S
 
 
 def _use_marking_connections(manager: PoolManager) -> None:
