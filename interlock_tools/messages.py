@@ -102,7 +102,7 @@ def _committed(outcome: Outcome) -> str:
     else:
         how = {"lookup": " (found at the service)", "resend": " (the service confirmed it under the same key)"}
         found = f"{how.get(outcome.via or '', '')}: {_shown(outcome.result)}"
-        first = f"Done: {_what(outcome)} took effect exactly once{found}."
+        first = f"Done: {_what(outcome)} took effect{found}."
     return f"{first} {_since(outcome)}"
 
 

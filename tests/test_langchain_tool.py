@@ -72,7 +72,7 @@ class WhatTheModelIsTold(ToolCase):
         message = self.call(self.tool())
         self.assertEqual(message.status, "success")
         self.assertTrue(
-            message.text.startswith("Done: refund for request case-4471:pi_1 took effect exactly once: re_1.")
+            message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1.")
         )
         artifact = json.loads(json.dumps(message.artifact))
         self.assertEqual((artifact["status"], artifact["result"]["id"]), ("COMMITTED", "re_1"))
@@ -182,7 +182,7 @@ class Identity(ToolCase):
         message = self.call(tool, amount=3000)
         self.assertEqual((message.artifact["outcome"], len(self.sent)), ("REFUSED:already_done", 1))
         self.assertTrue(
-            message.text.startswith("Done: refund for request case-4471:pi_1 took effect exactly once: re_1.")
+            message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1.")
         )
         self.assertIn("new request reference", message.text)
 
