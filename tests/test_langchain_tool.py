@@ -71,9 +71,7 @@ class WhatTheModelIsTold(ToolCase):
     def test_content_is_the_sentence_and_the_artifact_plain_json(self) -> None:
         message = self.call(self.tool())
         self.assertEqual(message.status, "success")
-        self.assertTrue(
-            message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1.")
-        )
+        self.assertTrue(message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1."))
         artifact = json.loads(json.dumps(message.artifact))
         self.assertEqual((artifact["status"], artifact["result"]["id"]), ("COMMITTED", "re_1"))
         kinds = [entry["kind"] for entry in artifact["receipt"]["entries"]]
@@ -181,9 +179,7 @@ class Identity(ToolCase):
         self.call(tool)
         message = self.call(tool, amount=3000)
         self.assertEqual((message.artifact["outcome"], len(self.sent)), ("REFUSED:already_done", 1))
-        self.assertTrue(
-            message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1.")
-        )
+        self.assertTrue(message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1."))
         self.assertIn("new request reference", message.text)
 
     def test_another_action_before_the_first_is_done_is_a_conflict(self) -> None:
