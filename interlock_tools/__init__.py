@@ -7,6 +7,8 @@ and answers truthfully. Start with ``Gate``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .authority import Budget, Grant
 from .contract import Contract
 from .effect import AsyncEffect, Effect
@@ -29,8 +31,10 @@ from .errors import (
     OutcomeError,
     PreconditionFailed,
     RateLimited,
+    RecordsMissing,
     SendError,
     SendRevoked,
+    SigningFailed,
     StoredError,
 )
 from .evidence import Evidence
@@ -39,7 +43,28 @@ from .on_send import OnSend
 from .outcome import Outcome, Reason, Status
 from .recovery import Report
 
+if TYPE_CHECKING:
+    from .receipts import Policy, parse_policy, verify
+    from .sealing import Signing
+
 __version__ = "0.1.0"
+
+_LAZY = {
+    "Policy": ".receipts",
+    "Signing": ".sealing",
+    "parse_policy": ".receipts",
+    "verify": ".receipts",
+}
+"""Names that need the cryptography package, by the module that has them. Loaded when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AsyncEffect",
@@ -67,13 +92,19 @@ __all__ = [
     "OnSend",
     "Outcome",
     "OutcomeError",
+    "Policy",
     "PreconditionFailed",
     "RateLimited",
     "Reason",
+    "RecordsMissing",
     "Report",
     "SendError",
     "SendRevoked",
+    "Signing",
+    "SigningFailed",
     "Status",
     "StoredError",
     "__version__",
+    "parse_policy",
+    "verify",
 ]

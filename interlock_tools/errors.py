@@ -12,6 +12,8 @@
     ├── CannotKnow              raised by a lookup: the service answers, and nothing that it still says settles it
     ├── JournalError            the journal failed; nothing was written
     │   ├── JournalUnusable     cannot be opened here: corrupt, newer format, read-only, unsafe filesystem
+    │   ├── RecordsMissing      a witness remembers records that the journal does not hold; nothing is sent
+    │   ├── SigningFailed       the record could not be signed, or an entry is not what was signed
     │   └── CommitUnknown       the connection died in COMMIT; read back before deciding
     ├── NotRecorded             a send ended but its end could not be written; recovery will find out
     ├── VerificationError       a receipt or a policy (``receipts.errors``)
@@ -83,6 +85,18 @@ class JournalUnusable(JournalError):
 
 class CommitUnknown(JournalError):
     """A commit was asked for and its answer was lost. Read the effect back before deciding anything."""
+
+
+class SigningFailed(JournalError):
+    """Signing is on, and a record could not be signed; or an entry is no longer what its record was signed over."""
+
+
+class RecordsMissing(JournalError):
+    """A witness has seen records that this journal does not hold: it was restored from a copy, or lost its disk.
+
+    Nothing is sent until ``gate.reconcile(…)`` or ``interlock reconcile`` has
+    gone through the services: what is missing may have been done.
+    """
 
 
 class NotRecorded(InterlockError):

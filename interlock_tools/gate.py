@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from .commands import arun, run
 from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
@@ -20,6 +20,11 @@ from .journal.protocol import BudgetUse, Conflict, EffectRow, Journal, Write
 from .outcome import Outcome
 from .recovery import Report, recover
 from .reporting import outcome_of
+from .signed import Records
+
+if TYPE_CHECKING:
+    from .receipts import Policy
+    from .sealing import Signing
 
 
 class Gate:
@@ -32,9 +37,17 @@ class Gate:
             (seconds or timedelta; 0 returns IN_FLIGHT at once).
         retry: how long one call goes on after rate limits and answers that say
             nothing, under the same key (seconds or timedelta).
+        signing: signs every record: a directory for the keys, which are made there
+            on first use, or a ``Signing``. None: records are not signed.
+        witness: with ``witnesses``: ``"before"`` waits for them before every send and
+            sends nothing without them; ``"after"`` never waits; None asks no witness.
+        witnesses: a policy, or the path of one, that names witnesses with their addresses.
+        receipts_dir: where ``<effect id>.receipt.json`` is written at recovery and settlement.
 
     Raises:
         JournalUnusable: the journal cannot be opened here, and why.
+        DefinitionError: ``witness`` does not fit the rest.
+        KeyUnusable, PolicyError: a key or the policy cannot be used.
     """
 
     def __init__(
@@ -43,11 +56,16 @@ class Gate:
         *,
         wait: timedelta | float = 0.0,
         retry: timedelta | float = 10.0,
+        signing: Signing | str | os.PathLike[str] | None = None,
+        witness: str | None = "after",
+        witnesses: Policy | str | os.PathLike[str] | None = None,
+        receipts_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.journal: Journal = open_journal(os.fspath(journal)) if isinstance(journal, (str, os.PathLike)) else journal
         self.wait_s = seconds(wait)
         self.retry_s = seconds(retry)
         self._definitions: dict[str, Definition] = {}
+        self.records = Records(self.journal, signing, witness, witnesses, receipts_dir)
 
     def effect(
         self,
@@ -70,6 +88,8 @@ class Gate:
         marks: bool = True,
         strict: bool = False,
         watch: Callable[..., Any] | None = None,
+        private: Sequence[str] = (),
+        service: Mapping[str, str] | None = None,
     ) -> EffectDecorator:
         """Declare a function with a side effect; calling it then goes through the gate.
 
@@ -94,6 +114,8 @@ class Gate:
             lookup: arguments, idempotency_key -> evidence, or None if not found. Raises ``CannotKnow``
                 where the service answers and its answer settles nothing.
             watch: arguments, evidence -> what became of it since.
+            private: values that receipts show as salted digests, such as ``payload.to`` or ``facts.email``.
+            service: whom it is done at, for receipts, such as ``{"name": "stripe", "account": "acct_1"}``.
 
         Raises:
             DefinitionError: something about the declaration is wrong.
@@ -101,6 +123,8 @@ class Gate:
         contract = Contract(
             dedupes, enforces, never_true_again, lookup_lag, send_timeout, clock_skew, marks, natural_key, strict
         )
+        if private or service:
+            self.records.declare(name, private, service)
         return EffectDecorator(
             self,
             name,
@@ -141,12 +165,14 @@ class Gate:
         """
         flow = recover(self.journal, self._definitions, wait_s=seconds(wait), retry_s=self.retry_s)
         report: Report = run(flow)
+        self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
         return report
 
     async def arecover(self, *, wait: timedelta | float = 0.0) -> Report:
         """``recover`` under asyncio."""
         flow = recover(self.journal, self._definitions, wait_s=seconds(wait), retry_s=self.retry_s)
         report: Report = await arun(flow)
+        self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
         return report
 
     # -- questions ----------------------------------------------------------------------------------
@@ -180,19 +206,18 @@ class Gate:
         """Return how much of a budget is taken now."""
         return self.journal.budget(name)
 
-    def receipt(self, effect_id: str) -> dict[str, Any]:
-        """Return an effect's record as plain JSON values. Raises ``NotDecidable`` if there is none."""
-        entries = self.history(effect_id)
-        if not entries:
-            raise NotDecidable(f"there is no effect {effect_id} in this journal")
-        return {
-            "effect_id": effect_id,
-            "outcome": outcome_of(effect_id, fold(entries)).to_json(),
-            "entries": [
-                {"seq": entry.seq, "kind": entry.kind.value, "at_ms": entry.at_ms, "body": entry.body}
-                for entry in entries
-            ],
-        }
+    def receipt(self, effect_id: str, *, disclosing: Sequence[str] = ()) -> dict[str, Any]:
+        """Return an effect's receipt as plain JSON values, for ``verify`` and for a file that can be mailed.
+
+        Args:
+            effect_id: the effect.
+            disclosing: private values that the reader may see, such as ``payload.to``.
+
+        Raises:
+            NotDecidable: there is no such effect, or a value was not declared private.
+            SigningFailed: an entry is not what its record was signed over.
+        """
+        return self.records.plain_receipt(effect_id, disclosing)
 
     # -- a person's decisions -----------------------------------------------------------------------
 
@@ -213,6 +238,7 @@ class Gate:
         body = {"landed": landed, "by": words("by", by), "why": words("why", why)}
         state = self._state(effect_id)
         self._append(effect_id, state, [(Kind.RESOLVED, body)])
+        self.records.write([effect_id])
         return self.outcome(effect_id)
 
     def _redecide(
@@ -304,7 +330,8 @@ class Gate:
         return outcome
 
     def close(self) -> None:
-        """Close the journal's connections and end this process's session."""
+        """Close the journal's connections and end this process's session. With signing on, sign a last checkpoint."""
+        self.records.close()
         self.journal.close()
 
 

@@ -63,6 +63,13 @@ def load_or_create_key(path: str | os.PathLike[str], name: str) -> KeySigner:
     return load_key(file, name)
 
 
+def make_key(path: str | os.PathLike[str], name: str, seed: bytes | None = None) -> None:
+    """Make a key file with mode 0600 unless there is one; durable when it returns. Raises as ``load_or_create_key``."""
+    file = Path(path)
+    if not file.exists():
+        _create(file, check_name(name), seed)
+
+
 def key_from_environment(variable: str, name: str | None = None) -> KeySigner:
     """Read a signing key from an environment variable. Raises ``KeyUnusable``."""
     text = os.environ.get(variable)
@@ -99,10 +106,10 @@ def _checked(signer: KeySigner, name: str | None, where: str) -> KeySigner:
     return signer
 
 
-def _create(file: Path, name: str) -> None:
+def _create(file: Path, name: str, seed: bytes | None = None) -> None:
     """Write a new key to a file of its own and link it in place, so that it is there whole or not at all."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    line = format_private_key(name, secrets.token_bytes(32)) + "\n"
+    line = format_private_key(name, seed if seed is not None else secrets.token_bytes(32)) + "\n"
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

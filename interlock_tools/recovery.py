@@ -11,6 +11,7 @@ from typing import Any
 from .commands import Work
 from .core.states import Phase
 from .definition import Definition
+from .errors import RecordsMissing
 from .flow import EffectFlow
 from .journal.protocol import EffectRow, Journal
 from .outcome import Outcome, Reason, Status
@@ -87,6 +88,16 @@ def _one(flow: EffectFlow, row: EffectRow) -> Any:
     try:
         state = yield from flow.load()
         return (yield from flow.settle(state))
+    except RecordsMissing as error:
+        return Outcome(
+            Status.IN_FLIGHT,
+            row.effect_id,
+            row.name,
+            row.request_key,
+            reason=Reason.WAITING,
+            detail=str(error),
+            at_recovery=True,
+        )
     except Contradiction as error:
         log.error("%s", error)
         return Outcome(

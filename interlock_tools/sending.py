@@ -22,6 +22,7 @@ from .outcome import Reason
 from .premises import Reading
 from .recording import Body, Recorder, Steps, copy_of
 from .testing.crash import CrashPoint, reach
+from .witnessed import hold_back, waits_for_witnesses
 
 log = logging.getLogger("interlock_tools")
 
@@ -139,9 +140,11 @@ class Sender(Recorder):
         try:
             try:
                 reach(CrashPoint.AFTER_DISPATCHED)
-                if not definition.takes_on_send:
-                    on_send()
-                end = end_of_result((yield Call(definition.function, arguments)))
+                end = (yield from hold_back(self, state)) if waits_for_witnesses(self.journal) else None
+                if end is None:
+                    if not definition.takes_on_send:
+                        on_send()
+                    end = end_of_result((yield Call(definition.function, arguments)))
             except GeneratorExit:
                 raise
             except BaseException as error:

@@ -179,7 +179,9 @@ class Show(CliCase):
         (effect,) = json.loads(out)["effects"]
         self.assertEqual(effect["outcome"], outcome.to_json())
         self.assertEqual([entry["kind"] for entry in effect["entries"]][-1], "committed")
-        self.assertEqual(effect["entries"], self.gate.receipt(outcome.effect_id)["entries"])
+        self.assertEqual(
+            [entry["body"] for entry in effect["entries"]], [e.body for e in self.gate.history(outcome.effect_id)]
+        )
 
     def test_odd_characters_and_secrets_break_no_line(self) -> None:
         @self.gate.effect("odd", key=lambda case, **_: case)
@@ -375,10 +377,10 @@ class Journals(CliCase):
 
     def test_looking_changes_nothing(self) -> None:
         outcome = self.ambiguous()
-        before = self.gate.receipt(outcome.effect_id)
+        before = self.gate.history(outcome.effect_id)
         for arguments in (("show", outcome.effect_id), ("pending",), ("show", "--request", "1", "--json")):
             self.run_cli(*arguments)
-        self.assertEqual(self.gate.receipt(outcome.effect_id), before)
+        self.assertEqual(self.gate.history(outcome.effect_id), before)
         self.assertEqual(len(self.gate.journal.effects()), 1)
 
 

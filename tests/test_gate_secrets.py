@@ -14,6 +14,7 @@ from gate_support import GateCase
 
 from interlock_tools import DefiniteNo, InterlockError, NotSent, PreconditionFailed, RateLimited, SendError, StoredError
 from interlock_tools.outcome import Outcome
+from interlock_tools.receipts.file import open_receipt
 
 SECRET = "4eC39HqLyjWDarjtT1zdp7dc"
 WORDS = [
@@ -42,7 +43,8 @@ class Nowhere(GateCase):
         told = json.dumps([outcome.to_json() for outcome in outcomes])
         told += "".join(outcome.message for outcome in outcomes) + "".join(self.logged)
         receipts = [self.gate.receipt(row.effect_id) for row in self.gate.journal.effects(limit=1000)]
-        for where, text in (("outcome", told), ("receipt", json.dumps(receipts))):
+        read = "".join(str(record) for receipt in receipts for record in open_receipt(receipt).records)
+        for where, text in (("outcome", told), ("receipt", json.dumps(receipts) + read)):
             self.assertNotIn(SECRET, text, where)
         self.assertNotIn(SECRET.encode(), self.everything_written())
 

@@ -85,11 +85,11 @@ class TestSchema(unittest.TestCase):
         connection = self.memory()
         migrate(connection, Path("x"))
         before = shape(connection)
-        broken = [read_sql(MIGRATIONS[0]), "-- fine.\nCREATE TABLE t (x);\n", "-- not.\nCREATE TABLE t (x);\n"]
+        broken = [*map(read_sql, MIGRATIONS), "-- fine.\nCREATE TABLE t (x);\n", "-- not.\nCREATE TABLE t (x);\n"]
         with self.assertRaises(sqlite3.Error):
             migrate(connection, Path("x"), broken)
         self.assertEqual(shape(connection), before)
-        self.assertEqual(connection.execute("PRAGMA user_version").fetchone(), (1,))
+        self.assertEqual(connection.execute("PRAGMA user_version").fetchone(), (len(MIGRATIONS),))
         self.assertFalse(connection.in_transaction)
 
     def test_an_unfinished_statement_is_noticed(self) -> None:

@@ -25,6 +25,7 @@ from interlock_tools import BadArguments, DefiniteNo, DefinitionError, Gate, Mis
 from interlock_tools.effect import Effect
 from interlock_tools.langchain import GatedTool, effect_tool, from_config, from_thread_id
 from interlock_tools.langchain.testing import ScriptedModel, calls, repeats_the_tool
+from interlock_tools.receipts.file import open_receipt
 
 GOOD = {"payment_intent": "pi_1", "amount": 2000}
 CASE = {"configurable": {"request_id": "case-4471"}}
@@ -74,7 +75,7 @@ class WhatTheModelIsTold(ToolCase):
         self.assertTrue(message.text.startswith("Done: refund for request case-4471:pi_1 took effect: re_1."))
         artifact = json.loads(json.dumps(message.artifact))
         self.assertEqual((artifact["status"], artifact["result"]["id"]), ("COMMITTED", "re_1"))
-        kinds = [entry["kind"] for entry in artifact["receipt"]["entries"]]
+        kinds = [record.entry.kind.value for record in open_receipt(artifact["receipt"]).records]
         self.assertEqual(kinds, ["proposed", "authorized", "dispatched", "committed"])
 
     def test_a_refusal_is_no_error(self) -> None:
@@ -164,7 +165,7 @@ class Identity(ToolCase):
         first, second = self.call(tool, call_id="call_a"), self.call(tool, call_id="call_b")
         self.assertEqual(first.artifact["effect_id"], second.artifact["effect_id"])
         self.assertEqual(len(self.sent), 1)
-        proposed = second.artifact["receipt"]["entries"][0]["body"]
+        proposed = open_receipt(second.artifact["receipt"]).records[0].entry.body
         self.assertEqual(proposed["context"], {"tool_call_id": "call_a"})
 
     def test_a_colliding_or_empty_call_id_joins_nothing(self) -> None:

@@ -21,6 +21,8 @@ class Ending(str, Enum):
     """An enforced premise was false when this request arrived."""
     NOT_SENT = "not_sent"
     """Not one byte of the request left the process."""
+    WITHHELD = "withheld"
+    """Not one byte was sent: what it rests on changed while it waited for witnesses. It is decided again."""
     RATE_LIMITED = "rate_limited"
     """The service turned the request away unread; it may come again."""
     STORED_ERROR = "stored_error"

@@ -80,7 +80,7 @@ class Entry:
                        process unseen, so that its mark proves nothing), ``clock``, optional ``budgets``,
                        ``facts``, ``grant``, ``resend`` (true when an earlier send may have landed)
     unknown            ``send``, ``cause``, ``clock``, optional ``detail``, ``stored`` (a replayed stored error)
-    not_landed         ``sends``, ``proof`` (mark, not_sent, rate_limited, definite_no, precondition_failed,
+    not_landed         ``sends``, ``proof`` (mark, not_sent, withheld, rate_limited, definite_no, precondition_failed,
                        lookup), optional ``detail``
     orphaned           ``send``, ``clock``
     sender_lost        ``send``, ``clock``, ``lease_ms``

@@ -35,7 +35,7 @@ class SendStatus(str, Enum):
     LANDED = "landed"
 
 
-NOT_HANDED_OVER = frozenset({"mark", "not_sent"})
+NOT_HANDED_OVER = frozenset({"mark", "not_sent", "withheld"})
 """Proofs of NOT_LANDED that also say that not one byte left the process."""
 
 ENDS_SHORTCUTS = frozenset({"definite_no", "precondition_failed"})

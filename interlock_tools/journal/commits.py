@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..errors import CommitUnknown
+from .records import Seal
 from .writes import Plan
 
 MAX_BATCH = 64
@@ -16,13 +18,22 @@ WAIT_S = 120.0
 """Longest wait for the thread that commits; far beyond what it may take."""
 
 
+Statements = Sequence[tuple[str, Sequence[Any]]]
+"""Queries by name, and what is bound to them."""
+
+
 class Job:
-    """One caller's append. ``error`` is what to raise to that caller."""
+    """One caller's append. ``error`` is what to raise to that caller.
 
-    __slots__ = ("error", "leads", "plans", "wake")
+    ``statements`` and ``key_changes`` belong to the log and to no effect.
+    """
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
+    __slots__ = ("error", "key_changes", "leads", "plans", "statements", "wake")
+
+    def __init__(self, plans: Sequence[Plan], statements: Statements = (), key_changes: Sequence[Seal] = ()) -> None:
         self.plans = plans
+        self.statements = statements
+        self.key_changes = key_changes
         self.error: BaseException | None = None
         self.leads = False
         self.wake: threading.Lock | None = None
@@ -45,9 +56,9 @@ class CommitQueue:
         self._busy = False
         self._paused = False
 
-    def run(self, plans: Sequence[Plan]) -> None:
+    def run(self, plans: Sequence[Plan], statements: Statements = (), key_changes: Sequence[Seal] = ()) -> None:
         """Commit one append, alone or with others. Raises what became of this one."""
-        job = Job(plans)
+        job = Job(plans, statements, key_changes)
         try:
             with self._mutex:
                 if self._busy or self._paused:

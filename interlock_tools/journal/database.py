@@ -16,10 +16,11 @@ from typing import Any
 
 from ..errors import CommitUnknown, JournalError, JournalUnusable
 from .clock import Clock
-from .commits import CommitQueue, Job
+from .commits import CommitQueue, Job, Statements
 from .connections import BUSY_TIMEOUT_S, Connections, Values
 from .filesystems import require_safe
 from .protocol import Conflict, OverBudget
+from .records import Seal
 from .schema import QUERIES
 from .sessions import Session
 from .sightings import tidy
@@ -91,6 +92,11 @@ class Database:
         self._here()
         self._queue.run(plans)
 
+    def write_log(self, statements: Statements, key_changes: Sequence[Seal] = ()) -> None:
+        """Commit what belongs to the signed log and to no effect. Durable when it returns."""
+        self._here()
+        self._queue.run((), statements, key_changes)
+
     def read(self, query: str, values: Values) -> list[Any]:
         """Run one query."""
         self._here()
@@ -141,8 +147,11 @@ class Database:
                 except (Conflict, OverBudget, ValueError, JournalError) as error:
                     job.error = error
             batch.write()
+            for job in jobs:
+                batch.write_more(job.statements, job.key_changes)
             cursor.execute("COMMIT")
             self._guess.last_position = batch.last_position
+            self._guess.tree = batch.tree or self._guess.tree
         finally:
             if cursor.connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
@@ -168,6 +177,8 @@ class Database:
 
     def _is_there(self, job: Job) -> bool:
         """Whether the job's entries can be read back."""
+        if not job.plans:
+            return False  # what belongs to the log alone is written again
         try:
             for plan in job.plans:
                 rows = self.connections.read(QUERIES["entries"], (plan.effect_id,))

@@ -16,6 +16,7 @@ from .clock import Clock, SystemClock
 from .pg.appends import budget_key, from_text
 from .pg.store import Store
 from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
+from .records import NoRecords, Records, Sealing
 from .writes import CLOSED, Plan
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -44,6 +45,8 @@ class PostgresJournal:
         self._store = Store.open(url, sessions)
         self.url = self._store.target.url
         self._closed = False
+        self.sealing: Sealing | None = None
+        self.records: Records = NoRecords(self.url)
 
     @property
     def liveness(self) -> str:

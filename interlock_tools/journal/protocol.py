@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ..core.decide import Sighting
 from ..core.entries import Entry, Instant
 from ..core.states import Send
+from .records import Records, Sealing
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,10 @@ class Journal(Protocol):
     """
 
     url: str
+    sealing: Sealing | None
+    """What makes signed records of entries; None where signing is off."""
+    records: Records
+    """The signed log."""
 
     def append(self, writes: Sequence[Write]) -> None:
         """Append entries to one or more effects in one transaction.

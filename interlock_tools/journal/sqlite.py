@@ -16,7 +16,9 @@ from . import sightings
 from .clock import Clock, SystemClock
 from .database import Database
 from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
+from .records import Records, Sealing
 from .schema import QUERIES
+from .sqlite_records import SqliteRecords
 from .writes import CLOSED, Plan
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -39,6 +41,8 @@ class SqliteJournal:
         self._clock = clock if clock is not None else SystemClock()
         self._database = Database.open(self.url)
         self._closed = False
+        self.sealing: Sealing | None = None
+        self.records: Records = SqliteRecords(self._database)
 
     def _open(self) -> Database:
         if self._closed:
@@ -46,7 +50,13 @@ class SqliteJournal:
         return self._database
 
     def append(self, writes: Sequence[Write]) -> None:
-        self._open().append([Plan(write) for write in writes])
+        plans = [Plan(write) for write in writes]
+        if self.sealing is None:
+            self._open().append(plans)
+            return
+        self.sealing.seal(self, plans)
+        self._open().append(plans)
+        self.sealing.written(plans)
 
     def entries(self, effect_id: str) -> list[Entry]:
         rows = self._open().read(QUERIES["entries"], (effect_id,))

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import canonical
 from ..core.entries import Kind
 from ..core.states import CLOSED_PHASES, TRANSITIONS, IllegalTransition, Phase
 from ..errors import JournalError
 from .protocol import Conflict, OverBudget, Write
+from .records import Seal, Secret, hash_in, last_leaf
 from .schema import QUERIES
+
+if TYPE_CHECKING:
+    from ..receipts.merkle import Tree
 
 SEQ_BITS = 20
 """An entry's id is its effect's position, shifted by this much, plus its number within the effect."""
@@ -38,6 +42,7 @@ def _chunked(query: str, row: str) -> dict[int, str]:
 _ADD = _chunked(QUERIES["add_entries"], "(?, ?, ?, ?, ?, ?, ?, ?, ?)")
 _SET_BUDGETS = _chunked(QUERIES["set_budgets"], "(?, ?, ?)")
 _RESERVE = QUERIES["reserve"]
+_ADD_RECORD = QUERIES["add_records"]
 _HEADS = QUERIES["heads"]
 _HEADS_AT_ONCE = _HEADS.count("?")
 
@@ -69,9 +74,22 @@ class Plan:
         reserves: amount and limit by budget, where a new effect reserves and frees nothing.
         position: the effect's position, once it is known.
         phases: the phase after each entry, once the phase before them is known.
+        seals: the record of each entry, where signing is on.
+        secret: what salts the effect's private values, with its first record.
     """
 
-    __slots__ = ("effect_id", "entries", "expected_seq", "phases", "position", "reserves", "rows", "touches_budgets")
+    __slots__ = (
+        "effect_id",
+        "entries",
+        "expected_seq",
+        "phases",
+        "position",
+        "reserves",
+        "rows",
+        "seals",
+        "secret",
+        "touches_budgets",
+    )
 
     def __init__(self, write: Write) -> None:
         """Check one write on its own and encode its bodies.
@@ -85,6 +103,8 @@ class Plan:
         self.touches_budgets = False
         self.reserves: dict[str, tuple[int, int]] | None = None
         self.position = 0
+        self.seals: Sequence[Seal] = ()
+        self.secret: Secret | None = None
         self.phases: list[str] = []
         self.rows: list[tuple[int, str, int, str]] = []
         budgets = None
@@ -157,10 +177,12 @@ class Guess:
     def __init__(self) -> None:
         self.last_position: int | None = None
         self.effects: dict[str, Position] = {}
+        self.tree: Tree | None = None
 
     def forget(self) -> None:
         self.last_position = None
         self.effects.clear()
+        self.tree = None
 
     def note(self, plan: Plan) -> None:
         """Take note of what has just been committed."""
@@ -193,21 +215,56 @@ def append_at_once(cursor: sqlite3.Cursor, plan: Plan, guess: Guess) -> bool:
     if statement is None or not plan.find_phases(here.phase):
         return False
     plan.position = here.position
+    if plan.seals and guess.tree is None:
+        return False
     try:
-        if not plan.reserves:
+        if not plan.reserves and not plan.seals:
             cursor.execute(statement, plan.values())
             return True
         cursor.execute("BEGIN IMMEDIATE")
         cursor.execute(statement, plan.values())
-        for name, (amount, limit) in plan.reserves.items():
+        for name, (amount, limit) in (plan.reserves or {}).items():
             cursor.execute(_RESERVE, (name, amount, limit))
             if cursor.rowcount != 1:
                 cursor.execute("ROLLBACK")
                 return False
+        tree = guess.tree
+        if plan.seals and tree is not None:
+            tree = add_records(cursor, tree, plan)
         cursor.execute("COMMIT")
+        guess.tree = tree
         return True
     except sqlite3.IntegrityError:  # the whole transaction is rolled back
         return False
+
+
+def load_tree(cursor: sqlite3.Cursor) -> Tree:
+    """Return the log's tree as it stands."""
+    from ..receipts.merkle import Tree
+
+    def node(level: int, position: int) -> bytes:
+        rows = cursor.execute(QUERIES["log_nodes"], (last_leaf(level, position),)).fetchall()
+        return hash_in(rows[0][0], level)
+
+    return Tree.load(cursor.execute(QUERIES["log_size"]).fetchall()[0][0], node)
+
+
+def add_records(cursor: sqlite3.Cursor, tree: Tree, plan: Plan) -> Tree:
+    """Insert the records of one effect's entries; return the tree with them."""
+    if plan.secret is not None:
+        cursor.execute(QUERIES["add_secret"], (plan.position, *plan.secret))
+    first = (plan.position << SEQ_BITS) + plan.rows[0][0]
+    for entry_id, seal in enumerate(plan.seals, first):
+        tree = add_record(cursor, tree, entry_id, seal)
+    return tree
+
+
+def add_record(cursor: sqlite3.Cursor, tree: Tree, entry_id: int | None, seal: Seal) -> Tree:
+    """Insert one record at the end of the log; return the tree with it."""
+    after, nodes = tree.append(seal.hash)
+    completed = b"".join([node.hash for node in nodes])
+    cursor.execute(_ADD_RECORD, (tree.size, entry_id, completed, seal.signature, seal.service, seal.statement))
+    return after
 
 
 class Batch:
@@ -227,6 +284,8 @@ class Batch:
         self._figures: dict[str, Figures] = {}
         self._changed: set[str] = set()
         self._effects: dict[str, Position] = {}
+        self._sealed: list[Plan] = []
+        self.tree: Tree | None = None
         ids = list({plan.effect_id for plan in plans})
         for start in range(0, len(ids), _HEADS_AT_ONCE):
             some = ids[start : start + _HEADS_AT_ONCE]
@@ -264,6 +323,8 @@ class Batch:
                 self._reopened.append(plan.position)
             self._effects[plan.effect_id] = plan.after()
             self._values += plan.values()
+            if plan.seals:
+                self._sealed.append(plan)
         self._figures.update(figures)
         self._changed.update(figures)
         self.last_position = last
@@ -277,6 +338,17 @@ class Batch:
             self._cursor.execute(QUERIES["list_block"], {"block": block})
         for position in self._reopened:
             self._cursor.execute(QUERIES["list_again"], (position,))
+        if self._sealed:
+            self.tree = load_tree(self._cursor)
+            for plan in self._sealed:
+                self.tree = add_records(self._cursor, self.tree, plan)
+
+    def write_more(self, statements: Sequence[tuple[str, Sequence[Any]]], key_changes: Sequence[Seal]) -> None:
+        """Write what belongs to the log and to no effect."""
+        for query, values in statements:
+            self._cursor.execute(QUERIES[query], values)
+        for seal in key_changes:
+            self.tree = add_record(self._cursor, self.tree or load_tree(self._cursor), None, seal)
 
     def _reckon(self, plan: Plan, figures: dict[str, Figures]) -> None:
         """Put into ``figures`` what the entries reserve and free. Two of one budget add up."""

@@ -379,7 +379,7 @@ class IntegrationKit(Base):
         texts = [repr(effect(**self.arguments(1)))]
         self.inject(Fault.ERROR_AFTER)
         outcome = effect(**self.arguments(2))
-        texts += [repr(outcome), outcome.message, repr(gate.receipt(outcome.effect_id))]
+        texts += [repr(outcome), outcome.message, repr(gate.history(outcome.effect_id))]
         written = b"".join(path.read_bytes() for path in self.kit_folder.rglob("*") if path.is_file())
         for secret in self.secrets():
             self.assertNotIn(secret.encode(), written)

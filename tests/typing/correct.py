@@ -110,6 +110,6 @@ def decide(effect_id: str) -> Outcome:
         gate.resolve(outcome.effect_id, landed=True, by="kim", why="seen")
     for entry in gate.history(effect_id):
         print(entry.seq, entry.kind.value, entry.body)
-    print(gate.budget("case:4471").used, gate.receipt(effect_id)["outcome"], gate.effects)
+    print(gate.budget("case:4471").used, gate.receipt(effect_id)["type"], gate.effects)
     gate.close()
     return gate.settle(effect_id, wait=0.5)

@@ -69,3 +69,56 @@ ON CONFLICT (name) DO UPDATE SET used = excluded.used, smallest = excluded.small
 INSERT INTO budgets (name, used, smallest) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET used = used + excluded.used, smallest = min(smallest, excluded.smallest)
 WHERE used + excluded.used <= min(smallest, excluded.smallest);
+
+-- add_records: records in their places of the log; a place that is taken is refused.
+INSERT OR ROLLBACK INTO records (leaf, entry_id, nodes, signature, service, statement) VALUES (?, ?, ?, ?, ?, ?);
+
+-- add_secret: what salts an effect's private values.
+INSERT OR ROLLBACK INTO effect_secrets (position, secret, paths) VALUES (?, ?, ?);
+
+-- log_size: how many records there are.
+SELECT coalesce(max(leaf) + 1, 0) FROM records;
+
+-- log_nodes: what one record completed.
+SELECT nodes FROM records WHERE leaf = ?;
+
+-- records: an effect's records in order.
+SELECT r.entry_id & 1048575, r.leaf, r.nodes, r.signature, r.service
+FROM entries AS first JOIN records AS r ON r.entry_id BETWEEN first.id AND first.id | 1048575
+WHERE first.effect_id = ? ORDER BY r.entry_id;
+
+-- secret: what salts an effect's private values, and which those are.
+SELECT s.secret, s.paths FROM entries AS first JOIN effect_secrets AS s ON s.position = first.id >> 20
+WHERE first.effect_id = ?;
+
+-- key_changes: the changes of keys in order.
+SELECT leaf, nodes, signature, statement FROM records WHERE entry_id IS NULL ORDER BY leaf;
+
+-- checkpoint_after: the first checkpoint that covers a record.
+SELECT note FROM checkpoints WHERE size > ? ORDER BY size LIMIT 1;
+
+-- checkpoint_witnessed: the first checkpoint that covers a record and that enough witnesses signed.
+SELECT note FROM checkpoints WHERE size > ? AND witnessed ORDER BY size LIMIT 1;
+
+-- checkpoint_last: the latest checkpoint.
+SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1;
+
+-- forget_checkpoints: remove checkpoints that no witness signed and that a later one replaces.
+DELETE FROM checkpoints WHERE size < ? AND NOT witnessed;
+
+-- put_checkpoint: keep a checkpoint; of two with one size the one that enough witnesses signed.
+INSERT INTO checkpoints (size, note, witnessed) VALUES (?, ?, ?)
+ON CONFLICT (size) DO UPDATE SET note = excluded.note, witnessed = excluded.witnessed
+WHERE excluded.witnessed OR NOT checkpoints.witnessed;
+
+-- drop_checkpoints: forget all checkpoints, where the log goes on under another name.
+DELETE FROM checkpoints;
+
+-- log_fact: one fact about the log.
+SELECT value FROM log_facts WHERE name = ?;
+
+-- put_log_fact: remember a fact about the log.
+INSERT INTO log_facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- drop_log_fact: forget a fact about the log.
+DELETE FROM log_facts WHERE name = ?;

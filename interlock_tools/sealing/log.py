@@ -1,0 +1,247 @@
+"""The signed log of a journal: checkpoints, their witnesses, and what a witness remembers that the journal does not.
+
+The hot path only says that there is something new. A thread signs a checkpoint
+once a second, or sooner after many records, and asks the witnesses.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import JournalError, RecordsMissing, describe
+from ..journal.records import Records
+from ..receipts.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
+from ..receipts.keys import Signer
+from ..receipts.merkle import consistency_proof, root_at
+from ..receipts.note import Note, parse_note
+from ..receipts.policy import Policy
+from ..witness import Gathered, WitnessAhead, WitnessClient, clients_of, gather
+
+log = logging.getLogger("interlock_tools")
+
+MISSING = "missing"
+"""The fact about a log that says why nothing may be sent."""
+ORIGIN = "origin"
+"""The fact about a log that says its name."""
+
+TIMEOUT_S = 5.0
+"""How long to wait for a witness's answer."""
+_TRIES = 5
+_IDLE_ROUNDS = 30
+_MAX_PAUSE = 60
+"""Longest pause after failures, in flush intervals."""
+
+
+class Log:
+    """Signs checkpoints of a log and has witnesses cosign them.
+
+    Args:
+        records: the log as the journal stores it.
+        signers: the log's key; while the log moves to another one, both.
+        policy: names the witnesses and says how many of them are enough; None: there are none.
+        flush_s: how often, in seconds.
+        flush_records: after how many records sooner.
+        flushed: called after a checkpoint has been signed.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        signers: list[Signer],
+        policy: Policy | None,
+        flush_s: float,
+        flush_records: int,
+        flushed: Callable[[], None],
+    ) -> None:
+        self._records = records
+        self.signers = signers
+        self._policy = policy
+        self._clients: dict[str, WitnessClient] = clients_of(policy, TIMEOUT_S) if policy is not None else {}
+        self._flush_s = flush_s
+        self._flush_records = flush_records
+        self._flushed = flushed
+        self.missing: RecordsMissing | None = None
+        self._sizes: dict[str, int] = {}
+        self._seen = -1
+        """How many records enough witnesses have seen."""
+        self._closed = False
+        self._begin()
+        _logs.add(self)
+
+    def _begin(self) -> None:
+        """Set up for this process: at first, and in a forked child."""
+        self._mutex = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._new = 0
+
+    @property
+    def origin(self) -> str:
+        """The log's name."""
+        return self.signers[-1].name
+
+    # -- checkpoints -----------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Find out whether records are missing: ask every witness what it remembers.
+
+        A witness that cannot be reached has not been asked; it is asked again with every checkpoint.
+        """
+        fact = self._records.fact(MISSING)
+        if fact is not None:
+            self.missing = _missing(json.loads(fact))
+        elif self._clients:
+            for name, error in self.flush().items():
+                log.warning("witness %s was not asked what it remembers of %s: %s", name, self.origin, error)
+
+    def flush(self) -> dict[str, str]:
+        """Sign a checkpoint of all records and have it cosigned. Returns why witnesses did not, by their names."""
+        with self._mutex:
+            return self._flush()
+
+    def _flush(self) -> dict[str, str]:
+        for _ in range(_TRIES):
+            self._new = 0
+            size = self._records.place()
+            root = root_at(size, self._records.node)
+            note = sign_checkpoint(Checkpoint(self.origin, size, root), *self.signers)
+            gathered = gather(note, self._clients, self._prove, self._sizes)
+            amnesia = gathered.amnesia
+            if isinstance(amnesia, WitnessAhead) and self._records.place() >= amnesia.seen:
+                continue  # another process was faster
+            self._sizes.update(gathered.sizes)
+            if amnesia is not None:
+                self._stop(size, amnesia)
+            else:
+                self._keep(size, gathered)
+            return {name: str(error) for name, error in gathered.errors.items()}
+        return {"all": "other processes sign this log's checkpoints all the time; try again"}
+
+    def _prove(self, old: int, new: int) -> list[bytes]:
+        return consistency_proof(old, new, self._records.node)
+
+    def _keep(self, size: int, gathered: Gathered) -> None:
+        policy = self._policy
+        enough = (
+            bool(gathered.sizes)
+            and policy is not None
+            and (policy.quorum is None or policy.met_by(set(gathered.sizes)))
+        )
+        last = self._records.last_checkpoint()
+        covered = last is not None and parse_checkpoint(parse_note(last).text).size >= size
+        if size and (not covered or enough) and not (covered and size == self._seen):
+            self._records.put_checkpoint(size, str(gathered.note), enough)
+        if enough:
+            self._seen = size
+        self._flushed()
+
+    def _stop(self, size: int, error: Exception) -> None:
+        seen = error.seen if isinstance(error, WitnessAhead) else None
+        fact = {"why": str(error), "seen": seen, "held": size, "origin": self.origin}
+        self._records.put_facts({MISSING: json.dumps(fact)})
+        self.missing = _missing(fact)
+        log.error("%s", self.missing)
+
+    def checkpoint_with(self, *signers: Signer) -> Note:
+        """Sign a checkpoint with other keys than usual, and keep it. For moving the log to another key."""
+        with self._mutex:
+            self.signers, usual = list(signers), self.signers
+            try:
+                self._flush()
+            finally:
+                self.signers = usual
+        last = self._records.last_checkpoint()
+        assert last is not None
+        return parse_note(last)
+
+    def clear(self, leaf: Callable[[], int | None]) -> str | None:
+        """Wait until enough witnesses have seen a record. Returns why they have not, or None.
+
+        Threads that wait at the same time share one checkpoint.
+        """
+        if not self._clients:
+            return "no witness has an address in the policy"
+        try:
+            with self._mutex:
+                place = leaf()
+                if place is not None and place < self._seen:
+                    return None
+                errors = self._flush()
+                place = leaf()
+        except JournalError as error:
+            return describe(error)
+        if place is not None and place < self._seen:
+            return None
+        return "; ".join(errors.values()) or "too few witnesses have seen the record"
+
+    # -- the thread ------------------------------------------------------------------------------------
+
+    def note(self, count: int) -> None:
+        """Say that there are new records; a checkpoint will cover them soon."""
+        self._new += count
+        if self._thread is None:
+            self._start()
+        if self._new >= self._flush_records:
+            self._wake.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="interlock-checkpoints", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        idle = failures = 0
+        while not self._closed and idle < _IDLE_ROUNDS:
+            self._wake.wait(self._flush_s * min(2**failures, _MAX_PAUSE))
+            self._wake.clear()
+            if self._closed:
+                return
+            if not self._new and not failures:
+                idle += 1
+                continue
+            idle = 0
+            try:
+                failures = failures + 1 if self.flush() and self.missing is None else 0
+            except Exception as error:
+                failures += 1
+                log.warning("no checkpoint of %s could be signed: %s", self.origin, describe(error))
+        self._thread = None
+        if self._new:
+            self._start()
+
+    def close(self) -> None:
+        """Sign a last checkpoint and end the thread."""
+        self._closed = True
+        thread, self._thread = self._thread, None
+        self._wake.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(2 * TIMEOUT_S)
+        if self._new:
+            try:
+                self.flush()
+            except JournalError as error:
+                log.warning("no last checkpoint of %s could be signed: %s", self.origin, describe(error))
+
+
+def _missing(fact: dict[str, Any]) -> RecordsMissing:
+    words = str(fact["why"]).rstrip(".")
+    return RecordsMissing(f"{words}. Run gate.reconcile(…) or: interlock reconcile")
+
+
+_logs: weakref.WeakSet[Log] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for found in list(_logs):
+        found._begin()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

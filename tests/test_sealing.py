@@ -1,0 +1,319 @@
+"""Records that are signed in the journal's own transaction, and the receipts that they make."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import threading
+import unittest
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gate_support import Lands
+from sealing_support import SealingCase, until
+
+from interlock_tools import DefiniteNo, Gate
+from interlock_tools.errors import JournalUnusable, NotDecidable, SigningFailed
+from interlock_tools.journal.sqlite import SqliteJournal
+from interlock_tools.keyfiles import KeyUnusable, format_private_key
+from interlock_tools.receipts import Answer, Word, parse_policy, verify
+from interlock_tools.receipts.keys import CallSigner, KeySigner, verifier_key
+from interlock_tools.receipts.merkle import root_at
+from interlock_tools.sealing import Keys, Signing
+from interlock_tools.testing import CrashPoint
+
+
+class Signed(SealingCase):
+    def test_every_kind_of_end_is_signed_and_logged(self) -> None:
+        self.sign()
+        self.facts.update(refunded=0)
+        refund = self.refund(premises=lambda case, **_: dict(self.facts))
+        ends = {"committed": refund("1")}
+        self.service.script = [DefiniteNo("declined")]
+        ends["refused"] = refund("2")
+        self.service.script = [Lands(TimeoutError())]
+        ends["ambiguous"] = refund("3")
+        again = refund.redecide(ends["refused"].effect_id, by="dana", facts=dict(self.facts))
+        ends["decided again"] = again
+        for name, outcome in ends.items():
+            with self.subTest(name, outcome=str(outcome)):
+                self.assertWord(Word.SIGNED, outcome)
+        self.gate.records.flush()
+        for name, outcome in ends.items():
+            with self.subTest(name, outcome=str(outcome)):
+                report = self.assertWord(Word.LOGGED, outcome)
+                self.assertEqual(report.exit_code, 0)
+
+    def test_without_signing_a_receipt_is_consistent_and_no_more(self) -> None:
+        outcome = self.refund()("1")
+        keys = Keys.in_directory(self.keys)
+        report = verify(self.gate.receipt(outcome.effect_id), parse_policy(keys.policy() + "quorum none\n"))
+        self.assertEqual((report.word, report.exit_code), (Word.CONSISTENT, 2))
+        self.assertNotIn("tamper-evident", str(report))
+        self.assertEqual(self.gate.journal.records.place(), 0)
+
+    def test_an_effect_that_began_before_signing_was_on_says_so(self) -> None:
+        outcome = self.refund().propose("1")
+        self.gate.close()
+        self.sign()
+        refund = self.refund()
+        self.assertOutcome(refund("1"), "COMMITTED")
+        report = self.assertWord(Word.CONSISTENT, outcome)
+        self.assertIn("Record 1 is not signed", report.line("writer").says)
+        self.assertWord(Word.SIGNED, refund("2"))
+
+    def test_records_are_there_with_their_entries_or_not_at_all(self) -> None:
+        """A process killed at any point leaves a record for every entry."""
+        for point in (CrashPoint.AFTER_DISPATCHED, CrashPoint.BEFORE_BYTES, CrashPoint.AFTER_COMMITTED):
+            with self.subTest(point.value):
+                pid = os.fork()
+                if pid == 0:
+                    try:
+                        from interlock_tools.testing import arm
+
+                        gate = self.sign()
+                        arm(point, 1)
+                        self.refund(gate=gate)(point.value)
+                    finally:
+                        os._exit(3)
+                _, status = os.waitpid(pid, 0)
+                self.assertEqual(os.WTERMSIG(status), signal.SIGKILL)
+        gate = self.sign()
+        for row in gate.journal.effects():
+            records = gate.journal.records.of(row.effect_id)
+            self.assertEqual([record.seq for record in records], list(range(1, row.last_seq + 1)))
+            self.assertWord(Word.SIGNED, row.effect_id)
+        self.refund(gate=gate)
+        gate.recover()
+        gate.records.flush()
+        for row in gate.journal.effects():
+            self.assertWord(Word.LOGGED, row.effect_id)
+
+    def test_threads_and_gates_make_one_log(self) -> None:
+        first = self.sign()
+        refunds = [self.refund(gate=first), self.refund(gate=self.sign())]
+
+        def work(number: int) -> None:
+            for index in range(5):
+                refunds[number % 2](f"{number}-{index}")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.gate.records.flush()
+        rows = self.gate.journal.effects(limit=1000)
+        self.assertEqual(len(rows), 40)
+        self.assertEqual(self.gate.journal.records.place(), 160)
+        for row in rows:
+            self.assertWord(Word.LOGGED, row.effect_id)
+
+    def test_processes_make_one_log(self) -> None:
+        self.gate.close()
+        pids = []
+        for number in range(3):
+            pid = os.fork()
+            if pid == 0:
+                code = 3
+                try:
+                    refund = self.refund(gate=self.sign())
+                    for index in range(10):
+                        refund(f"{number}-{index}")
+                    code = 0
+                finally:
+                    os._exit(code)
+            pids.append(pid)
+        self.assertEqual([os.waitpid(pid, 0)[1] for pid in pids], [0, 0, 0])
+        gate = self.sign()
+        gate.records.flush()
+        rows = gate.journal.effects(limit=1000)
+        self.assertEqual((len(rows), gate.journal.records.place()), (30, 120))
+        for row in rows:
+            self.assertWord(Word.LOGGED, row.effect_id)
+
+    def test_a_checkpoint_follows_by_itself(self) -> None:
+        self.flush_s = 0.05
+        self.sign()
+        outcome = self.refund()("1")
+        self.assertTrue(until(lambda: self.verified(outcome).word is Word.LOGGED))
+
+    def test_closing_signs_a_last_checkpoint(self) -> None:
+        self.sign()
+        outcome = self.refund()("1")
+        self.gate.close()
+        self.sign()
+        self.assertWord(Word.LOGGED, outcome)
+
+    def test_the_tree_is_that_of_the_records(self) -> None:
+        gate = self.sign()
+        refund = self.refund()
+        for index in range(7):
+            refund(str(index))
+        from interlock_tools.receipts.merkle import Tree
+
+        tree = Tree()
+        for row in gate.journal.effects():
+            for record in gate.journal.records.of(row.effect_id):
+                tree, _ = tree.append(record.seal.hash)
+        self.assertEqual(tree.root, root_at(gate.journal.records.place(), gate.journal.records.node))
+
+
+class Damage(SealingCase):
+    def test_a_changed_entry_is_found_when_a_receipt_is_asked_for(self) -> None:
+        self.sign()
+        outcome = self.refund()("1")
+        self.gate.close()
+        with sqlite3.connect(self.path) as raw:
+            raw.execute("DROP TRIGGER entries_keep")
+            raw.execute("UPDATE entries SET body = replace(body, 're_1', 're_2') WHERE kind = 'committed'")
+        raw.close()
+        gate = self.sign()
+        with self.assertRaisesRegex(SigningFailed, "entry 4 .* is not what its record was signed over"):
+            gate.receipt(outcome.effect_id)
+
+    def test_the_database_refuses_to_change_records(self) -> None:
+        self.sign()
+        self.refund()("1")
+        self.gate.close()
+        raw = sqlite3.connect(self.path)
+        self.addCleanup(raw.close)
+        for statement in ("UPDATE records SET signature = x''", "DELETE FROM records"):
+            with self.assertRaises(sqlite3.IntegrityError):
+                raw.execute(statement)
+
+    def test_a_signed_journal_is_not_written_without_its_keys(self) -> None:
+        self.sign()
+        self.refund()("1")
+        self.gate.close()
+        gate = Gate(SqliteJournal(self.path, self.clock))
+        self.addCleanup(gate.close)
+        with self.assertRaisesRegex(JournalUnusable, "opened without its keys"):
+            self.refund(gate=gate)("2")
+        self.assertEqual(len(self.service.requests), 1)
+        self.assertEqual(len(gate.journal.effects()), 1)
+
+    def test_other_log_keys_are_refused(self) -> None:
+        self.sign()
+        self.refund()("1")
+        self.gate.close()
+        other = Keys.in_directory(self.folder / "others")
+        with self.assertRaisesRegex(JournalUnusable, "no log key of that name"):
+            self.sign(signing=Signing(other.writer, other.logs[0]))
+
+
+class KeySources(SealingCase):
+    def test_keys_are_made_once_and_are_private(self) -> None:
+        self.sign(signing=self.keys)
+        made = {file.name: file.stat().st_mode & 0o777 for file in self.keys.iterdir()}
+        self.assertEqual(made, {"writer.key": 0o600, "log.key": 0o600})
+        before = self.gate.records.policy()
+        self.gate.close()
+        self.sign(signing=str(self.keys))
+        self.assertEqual(self.gate.records.policy(), before)
+
+    def test_a_key_that_others_can_read_is_refused(self) -> None:
+        Keys.in_directory(self.keys)
+        (self.keys / "writer.key").chmod(0o644)
+        with self.assertRaisesRegex(KeyUnusable, "chmod 600"):
+            self.open(signing=self.keys)
+
+    def test_keys_from_the_environment_and_from_a_function(self) -> None:
+        kms = KeySigner("kms.example/writer", b"k" * 32)
+        asked: list[bytes] = []
+
+        def sign(message: bytes) -> bytes:
+            asked.append(message)
+            return kms.sign(message)
+
+        os.environ["TEST_LOG_KEY"] = format_private_key("refunds.example/log", b"l" * 32)
+        self.addCleanup(os.environ.pop, "TEST_LOG_KEY")
+        self.sign(signing=Signing(CallSigner(kms.name, kms.public_key, sign), "env:TEST_LOG_KEY", flush_s=3600))
+        outcome = self.refund()("1")
+        self.assertEqual(len(asked), 4)
+        self.gate.records.flush()
+        policy = parse_policy(self.gate.records.policy() + "quorum none\n")
+        self.assertIn(str(verifier_key(kms)), str(policy))
+        self.assertWord(Word.LOGGED, outcome, policy)
+
+    def test_nothing_is_sent_when_a_key_cannot_sign(self) -> None:
+        kms = KeySigner("kms.example/writer", b"k" * 32)
+        down = False
+
+        def sign(message: bytes) -> bytes:
+            if down:
+                raise ConnectionError("the KMS is away")
+            return kms.sign(message)
+
+        self.sign(signing=Signing(CallSigner(kms.name, kms.public_key, sign)))
+        refund = self.refund()
+        refund("1")
+        down = True
+        with self.assertRaisesRegex(SigningFailed, "ConnectionError"):
+            refund("2")
+        self.assertEqual(len(self.service.requests), 1)
+        down = False
+        self.assertOutcome(refund("2"), "COMMITTED")
+
+
+class Private(SealingCase):
+    def test_private_values_are_hidden_and_can_be_disclosed(self) -> None:
+        self.sign()
+        outcome = self.refund(private=("payload.case",))("secret-case")
+        self.gate.records.flush()
+        receipt = self.gate.receipt(outcome.effect_id)
+        hidden = verify(receipt, self.policy())
+        self.assertEqual(hidden.word, Word.LOGGED)
+        self.assertEqual(hidden.line("disclosures").answer, Answer.NOT_CHECKED)
+        told = verify(self.gate.receipt(outcome.effect_id, disclosing=["payload.case"]), self.policy())
+        self.assertEqual((told.word, told.line("disclosures").answer), (Word.LOGGED, Answer.YES))
+        with self.assertRaisesRegex(NotDecidable, "declared private .* payload.case"):
+            self.gate.receipt(outcome.effect_id, disclosing=["payload.amount"])
+
+    def test_a_later_process_hides_them_as_well(self) -> None:
+        self.sign()
+        outcome = self.refund(private=("payload.case", "evidence.id")).propose("1")
+        self.gate.close()
+        self.sign()
+        self.assertOutcome(self.refund()("1"), "COMMITTED")
+        self.gate.records.flush()
+        report = self.assertWord(Word.LOGGED, outcome)
+        self.assertIn("private", report.line("evidence").says + str(report.line("disclosures").says))
+
+
+class Files(SealingCase):
+    def read(self, effect_id: str) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / "receipts" / f"{effect_id}.receipt.json").read_text())
+        return content
+
+    def test_recovery_and_settlement_write_receipts(self) -> None:
+        gate = self.sign(receipts_dir=self.folder / "receipts")
+        refund = self.refund()
+        open_ = refund.propose("1")
+        done = refund("2")
+        self.assertFalse(list((self.folder / "receipts").iterdir()))
+        gate.recover()
+        self.assertEqual(verify(self.read(open_.effect_id), self.policy()).word, Word.LOGGED)
+        state = gate._state(done.effect_id)
+        from interlock_tools.core.entries import Kind
+
+        gate._append(done.effect_id, state, [(Kind.SETTLED, {"state": "settled", "detail": None})])
+        gate.records.flush()
+        report = verify(self.read(done.effect_id), self.policy())
+        self.assertEqual(report.word, Word.LOGGED)
+        self.assertIn("settled", report.line("since").says)
+
+    def test_without_signing_they_are_written_too(self) -> None:
+        gate = self.open(receipts_dir=self.folder / "receipts")
+        self.gate = gate
+        outcome = self.refund().propose("1")
+        gate.recover()
+        self.assertEqual(verify(self.read(outcome.effect_id), self.policy()).word, Word.CONSISTENT)
+
+
+if __name__ == "__main__":
+    unittest.main()
