@@ -1,6 +1,7 @@
 """Benchmarks. ``python scenarios/bench.py gate`` measures the gate beside a bare loop in the same run.
 
-``python scenarios/bench.py postgres`` does so with a PostgreSQL journal.
+``python scenarios/bench.py postgres`` does so with a PostgreSQL journal, and
+``python scenarios/bench.py signing`` compares a gate that signs with one that does not.
 
 Every figure is a median over batches that alternate between the contenders, so
 that a busy machine slows all of them alike; what is compared is the ratio.
@@ -66,9 +67,9 @@ class Bare:
         db.execute("COMMIT")
 
 
-def gated(path: Path) -> tuple[Gate, Callable[[str], Any]]:
+def gated(path: Path, **options: Any) -> tuple[Gate, Callable[[str], Any]]:
     """A gate with premises and a budget, and its effect."""
-    gate = Gate(path)
+    gate = Gate(path, **options)
 
     @gate.effect(
         "bench.refund",
@@ -356,7 +357,7 @@ def filesystem(folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["gate", "postgres"], help="what to measure")
+    parser.add_argument("what", choices=["gate", "postgres", "signing"], help="what to measure")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--folder", type=Path, default=None, help="where to put the journals (a real disk)")
     parser.add_argument("--batches", type=int, default=40)
@@ -367,6 +368,10 @@ def main() -> int:
         from scenarios import bench_postgres
 
         return bench_postgres.main(options)
+    if options.what == "signing":
+        from scenarios import bench_signing
+
+        return bench_signing.main(options)
     with tempfile.TemporaryDirectory(dir=options.folder or ROOT, prefix=".bench-") as name:
         folder = Path(name)
         kind = filesystem(folder)

@@ -140,7 +140,7 @@ class Database:
         """One transaction for all. A job that does not fit writes nothing and leaves the others alone."""
         try:
             cursor.execute("BEGIN IMMEDIATE")
-            batch = Batch(cursor, [plan for job in jobs for plan in job.plans])
+            batch = Batch(cursor, [plan for job in jobs for plan in job.plans], self._guess.tree)
             for job in jobs:
                 try:
                     batch.add(job.plans)

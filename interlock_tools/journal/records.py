@@ -22,7 +22,7 @@ class Seal(NamedTuple):
 
     Attributes:
         hash: the record's hash, its leaf of the log.
-        signature: key id (4 bytes) and signature (64 bytes).
+        signature: key id (4 bytes) and signature (64 bytes); empty where the last record of its commit covers it.
         service: canonical JSON, for an effect's first record.
         statement: canonical JSON, for a change of a key.
     """

@@ -11,8 +11,9 @@ from ..core import canonical
 from ..core.entries import Kind
 from ..core.states import CLOSED_PHASES, TRANSITIONS, IllegalTransition, Phase
 from ..errors import JournalError
+from .placing import COLUMNS, load_tree, with_records
 from .protocol import Conflict, OverBudget, Write
-from .records import Seal, Secret, hash_in, last_leaf
+from .records import Seal, Secret
 from .schema import QUERIES
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _chunked(query: str, row: str) -> dict[int, str]:
 _ADD = _chunked(QUERIES["add_entries"], "(?, ?, ?, ?, ?, ?, ?, ?, ?)")
 _SET_BUDGETS = _chunked(QUERIES["set_budgets"], "(?, ?, ?)")
 _RESERVE = QUERIES["reserve"]
-_ADD_RECORD = QUERIES["add_records"]
+_ADD_SEALED = _chunked(QUERIES["add_sealed"], "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 _HEADS = QUERIES["heads"]
 _HEADS_AT_ONCE = _HEADS.count("?")
 
@@ -215,56 +216,33 @@ def append_at_once(cursor: sqlite3.Cursor, plan: Plan, guess: Guess) -> bool:
     if statement is None or not plan.find_phases(here.phase):
         return False
     plan.position = here.position
-    if plan.seals and guess.tree is None:
-        return False
+    tree = guess.tree
+    values: list[Any]
+    if plan.seals:
+        if tree is None:
+            return False
+        statement = _ADD_SEALED[len(plan.rows)]
+        values, tree = with_records(plan.values(), plan.seals, tree)
+    else:
+        values = plan.values()
     try:
-        if not plan.reserves and not plan.seals:
-            cursor.execute(statement, plan.values())
-            return True
-        cursor.execute("BEGIN IMMEDIATE")
-        cursor.execute(statement, plan.values())
-        for name, (amount, limit) in (plan.reserves or {}).items():
-            cursor.execute(_RESERVE, (name, amount, limit))
-            if cursor.rowcount != 1:
-                cursor.execute("ROLLBACK")
-                return False
-        tree = guess.tree
-        if plan.seals and tree is not None:
-            tree = add_records(cursor, tree, plan)
-        cursor.execute("COMMIT")
+        if not plan.reserves and plan.secret is None:
+            cursor.execute(statement, values)
+        else:
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute(statement, values)
+            for name, (amount, limit) in (plan.reserves or {}).items():
+                cursor.execute(_RESERVE, (name, amount, limit))
+                if cursor.rowcount != 1:
+                    cursor.execute("ROLLBACK")
+                    return False
+            if plan.secret is not None:
+                cursor.execute(QUERIES["add_secret"], (plan.position, *plan.secret))
+            cursor.execute("COMMIT")
         guess.tree = tree
         return True
     except sqlite3.IntegrityError:  # the whole transaction is rolled back
         return False
-
-
-def load_tree(cursor: sqlite3.Cursor) -> Tree:
-    """Return the log's tree as it stands."""
-    from ..receipts.merkle import Tree
-
-    def node(level: int, position: int) -> bytes:
-        rows = cursor.execute(QUERIES["log_nodes"], (last_leaf(level, position),)).fetchall()
-        return hash_in(rows[0][0], level)
-
-    return Tree.load(cursor.execute(QUERIES["log_size"]).fetchall()[0][0], node)
-
-
-def add_records(cursor: sqlite3.Cursor, tree: Tree, plan: Plan) -> Tree:
-    """Insert the records of one effect's entries; return the tree with them."""
-    if plan.secret is not None:
-        cursor.execute(QUERIES["add_secret"], (plan.position, *plan.secret))
-    first = (plan.position << SEQ_BITS) + plan.rows[0][0]
-    for entry_id, seal in enumerate(plan.seals, first):
-        tree = add_record(cursor, tree, entry_id, seal)
-    return tree
-
-
-def add_record(cursor: sqlite3.Cursor, tree: Tree, entry_id: int | None, seal: Seal) -> Tree:
-    """Insert one record at the end of the log; return the tree with it."""
-    after, nodes = tree.append(seal.hash)
-    completed = b"".join([node.hash for node in nodes])
-    cursor.execute(_ADD_RECORD, (tree.size, entry_id, completed, seal.signature, seal.service, seal.statement))
-    return after
 
 
 class Batch:
@@ -273,18 +251,19 @@ class Batch:
     Args:
         cursor: in a transaction that has the write lock.
         plans: all that will be added, to read what is needed in few queries.
+        tree: the log's tree as it was last seen here.
     """
 
-    def __init__(self, cursor: sqlite3.Cursor, plans: Iterable[Plan]) -> None:
+    def __init__(self, cursor: sqlite3.Cursor, plans: Iterable[Plan], tree: Tree | None = None) -> None:
         self._cursor = cursor
         self.last_position = (cursor.execute(QUERIES["last_id"]).fetchall()[0][0] or 0) >> SEQ_BITS
         self._full_blocks: list[int] = []
         self._reopened: list[int] = []
-        self._values: list[Any] = []
+        self._plans: list[Plan] = []
         self._figures: dict[str, Figures] = {}
         self._changed: set[str] = set()
         self._effects: dict[str, Position] = {}
-        self._sealed: list[Plan] = []
+        self._known = tree
         self.tree: Tree | None = None
         ids = list({plan.effect_id for plan in plans})
         for start in range(0, len(ids), _HEADS_AT_ONCE):
@@ -322,33 +301,47 @@ class Batch:
             if self._effects.get(plan.effect_id, _NOWHERE).phase in CLOSED and plan.phases[-1] not in CLOSED:
                 self._reopened.append(plan.position)
             self._effects[plan.effect_id] = plan.after()
-            self._values += plan.values()
-            if plan.seals:
-                self._sealed.append(plan)
+            self._plans.append(plan)
         self._figures.update(figures)
         self._changed.update(figures)
         self.last_position = last
 
     def write(self) -> None:
         """Write what was added."""
-        _execute_chunked(self._cursor, _ADD, self._values, 9)
+        if any(plan.seals for plan in self._plans):
+            self._write_sealed()
+        else:
+            values = [value for plan in self._plans for value in plan.values()]
+            _execute_chunked(self._cursor, _ADD, values, COLUMNS)
         figures = [value for name in self._changed for value in (name, *self._figures[name])]
         _execute_chunked(self._cursor, _SET_BUDGETS, figures, 3)
         for block in self._full_blocks:
             self._cursor.execute(QUERIES["list_block"], {"block": block})
         for position in self._reopened:
             self._cursor.execute(QUERIES["list_again"], (position,))
-        if self._sealed:
-            self.tree = load_tree(self._cursor)
-            for plan in self._sealed:
-                self.tree = add_records(self._cursor, self.tree, plan)
+
+    def _write_sealed(self) -> None:
+        """Write the entries together with their records."""
+        tree = load_tree(self._cursor, self._known)
+        values: list[Any] = []
+        for plan in self._plans:
+            more, tree = with_records(plan.values(), plan.seals, tree)
+            values += more
+            if plan.secret is not None:
+                self._cursor.execute(QUERIES["add_secret"], (plan.position, *plan.secret))
+        _execute_chunked(self._cursor, _ADD_SEALED, values, COLUMNS + 4)
+        self.tree = tree
 
     def write_more(self, statements: Sequence[tuple[str, Sequence[Any]]], key_changes: Sequence[Seal]) -> None:
         """Write what belongs to the log and to no effect."""
         for query, values in statements:
             self._cursor.execute(QUERIES[query], values)
         for seal in key_changes:
-            self.tree = add_record(self._cursor, self.tree or load_tree(self._cursor), None, seal)
+            tree = self.tree or load_tree(self._cursor, self._known)
+            self.tree, nodes = tree.append(seal.hash)
+            completed = b"".join([node.hash for node in nodes])
+            row = (tree.size, completed, seal.signature, seal.statement)
+            self._cursor.execute(QUERIES["add_key_change"], row)
 
     def _reckon(self, plan: Plan, figures: dict[str, Figures]) -> None:
         """Put into ``figures`` what the entries reserve and free. Two of one budget add up."""

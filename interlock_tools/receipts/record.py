@@ -32,11 +32,27 @@ HEAD = "urn:interlock-tools:receipt-head:v1"
 
 _EFFECT_ID_BYTES = 16
 _KINDS = {kind.value: kind for kind in Kind}
+_OPTIONAL: dict[str, type] = {"service": dict, "covered_by": int}
 
 
 def record_hash(payload: bytes) -> bytes:
     """Return the hash of a record from its payload: what goes into the log and into the next record's ``prev``."""
     return leaf_hash(pae(IN_TOTO, payload))
+
+
+def record_payload(
+    entry: Entry, body_text: str, prev: str | None, service_text: str | None = None, covered_by: int | None = None
+) -> bytes:
+    """Return the canonical bytes of a record from canonical parts. On the path of every effect, so written out."""
+    service = "" if service_text is None else f',"service":{service_text}'
+    covered = "" if covered_by is None else f'"covered_by":{covered_by},'
+    chained = "null" if prev is None else f'"{prev}"'
+    text = (
+        f'{{"_type":"{STATEMENT}","predicate":{{"at_ms":{entry.at_ms},"body":{body_text},{covered}'
+        f'"kind":"{entry.kind._value_}","prev":{chained},"seq":{entry.seq}{service}}},'
+        f'"predicateType":"{RECORD}","subject":[{{"digest":{{"effectId":"{entry.effect_id}"}}}}]}}'
+    )
+    return text.encode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +63,14 @@ class Record:
         entry: the entry; private values in its body are replaced by salted digests.
         prev: hex hash of the effect's previous record, None for its first.
         service: whom it was done at: ``name``, ``account`` and what else tells accounts apart.
+        covered_by: the number of the later record whose signature covers this one, which has none of its own: the
+            last of those that were committed together. None: it has a signature of its own.
     """
 
     entry: Entry
     prev: str | None
     service: Mapping[str, str] | None = None
+    covered_by: int | None = None
 
     def payload(self, body_text: str | None = None) -> bytes:
         """Return the canonical bytes of the statement.
@@ -63,18 +82,10 @@ class Record:
         Raises:
             FormatError: something has no canonical form.
         """
-        entry = self.entry
         if body_text is None:
-            body_text = canonical_json(entry.body).decode("utf-8")
-        # Written out, members in canonical order: this is on the path of every effect.
-        service = "" if self.service is None else f',"service":{canonical_json(dict(self.service)).decode("utf-8")}'
-        prev = "null" if self.prev is None else f'"{self.prev}"'
-        text = (
-            f'{{"_type":"{STATEMENT}","predicate":{{"at_ms":{entry.at_ms:d},"body":{body_text},'
-            f'"kind":"{entry.kind.value}","prev":{prev},"seq":{entry.seq:d}{service}}},'
-            f'"predicateType":"{RECORD}","subject":[{{"digest":{{"effectId":"{entry.effect_id}"}}}}]}}'
-        )
-        return text.encode("utf-8")
+            body_text = canonical_json(self.entry.body).decode("utf-8")
+        service = None if self.service is None else canonical_json(dict(self.service)).decode("utf-8")
+        return record_payload(self.entry, body_text, self.prev, service, self.covered_by)
 
     @staticmethod
     def parse(payload: bytes) -> Record:
@@ -84,7 +95,7 @@ class Record:
         prev = predicate.pop("prev", "")
         if prev is not None and type(prev) is not str:
             raise FormatError("record: prev is neither a hash nor null")
-        fields = members(predicate, "record", {"kind": str, "seq": int, "at_ms": int, "body": dict}, {"service": dict})
+        fields = members(predicate, "record", {"kind": str, "seq": int, "at_ms": int, "body": dict}, _OPTIONAL)
         if fields["kind"] not in _KINDS:
             raise FormatError(f"record of an unknown kind: {fields['kind'][:40]!r}")
         if prev is not None:
@@ -92,9 +103,13 @@ class Record:
         service = fields.get("service")
         if service is not None and not all(type(value) is str for value in service.values()):
             raise FormatError("record: service holds something other than text")
+        covered_by = fields.get("covered_by")
+        if covered_by is not None and covered_by <= fields["seq"]:
+            raise FormatError("record: it is covered by a record that does not follow it")
         kind = _KINDS[fields["kind"]]
         check_body(kind, fields["body"])
-        return Record(Entry(effect_id, fields["seq"], kind, fields["at_ms"], fields["body"]), prev, service)
+        entry = Entry(effect_id, fields["seq"], kind, fields["at_ms"], fields["body"])
+        return Record(entry, prev, service, covered_by)
 
 
 @dataclass(frozen=True, slots=True)

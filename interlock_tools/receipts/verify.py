@@ -11,7 +11,8 @@
 6.  Digests of the payload are those of the payload.
 7.  The head says how many records there are, and which is the last.
 8.  Every record and the head is signed by a writer key that the policy names or
-    leads to, valid at that place of the log.
+    leads to, valid at that place of the log. Of records that were committed
+    together the last is signed: those before it say so, and its hash leads to them.
 9.  Every record is in the log, in order, under a checkpoint signed by a log key
     that the policy names or leads to.
 10. All checkpoints are of one history: each extends the one before.
@@ -265,11 +266,16 @@ def _writers(keyring: Keyring, policy: Policy, opened: Opened) -> tuple[tuple[st
     if keyring.problems:
         return (), (Answer.NO, _sentence(keyring.problems[0]))
     names: dict[str, None] = {}
-    unsigned = []
+    unsigned, together = [], ""
     for number, (item, envelope) in enumerate(zip([*opened.items, None], envelopes, strict=True), 1):
         what = "The receipt's head" if item is None else f"Record {number}"
         key = keyring.signer_of(envelope, item.position if item is not None else None)
-        if key is not None:
+        covered_by = opened.records[number - 1].covered_by if item is not None else None
+        if covered_by is not None:
+            if problem := _covered(opened, number, covered_by):
+                return (), (Answer.NO, problem)
+            together = " Those that were written together share a signature."
+        elif key is not None:
             names[key.name] = None
         elif envelope.signatures:
             return (), (Answer.NO, f"{what} is not signed by a writer that is trusted at its place.")
@@ -277,7 +283,17 @@ def _writers(keyring: Keyring, policy: Policy, opened: Opened) -> tuple[tuple[st
             unsigned.append(what)
     if unsigned:
         return (), (Answer.NOT_CHECKED, f"{unsigned[0]} is not signed ({len(unsigned)} are not).")
-    return tuple(names), (Answer.YES, f"All records and the head are signed by {show(', '.join(names))}.")
+    says = f"All records and the head are signed by {show(', '.join(names))}.{together}"
+    return tuple(names), (Answer.YES, says)
+
+
+def _covered(opened: Opened, number: int, by: int) -> str:
+    """Why another record's signature does not cover this one; empty if it does. The chain leads from there to here."""
+    if opened.items[number - 1].envelope.signatures:
+        return f"Record {number} has a signature of its own, though it says that record {by} covers it."
+    if by > len(opened.records) or opened.records[by - 1].covered_by is not None:
+        return f"Record {number} says that record {by} covers it, which is not here or has no signature of its own."
+    return ""
 
 
 def _log(keyring: Keyring, policy: Policy, opened: Opened) -> _Answered:

@@ -69,7 +69,7 @@ def _envelopes(journal: Journal, entries: Sequence[Entry], stored: dict[int, Sto
     for entry in entries:
         record = stored.get(entry.seq)
         service = json.loads(record.seal.service) if record is not None and record.seal.service else None
-        payload = payload_of(entry, previous, service, paths, secret)
+        payload = payload_of(entry, previous, service, paths, secret, _covered_by(entry.seq, stored))
         previous = record_hash(payload)
         if record is None:
             envelopes.append(Envelope(payload))
@@ -79,17 +79,30 @@ def _envelopes(journal: Journal, entries: Sequence[Entry], stored: dict[int, Sto
                 f"entry {entry.seq} of effect {entry.effect_id} is not what its record was signed over: somebody "
                 "changed the journal. Keep it as it is, and have a person compare it with a copy"
             )
-        envelopes.append(Envelope(payload, signatures=(_signature(record.seal.signature),)))
+        envelopes.append(Envelope(payload, signatures=_signatures(record.seal.signature)))
     return envelopes
 
 
-def _signature(stored: bytes) -> Signature:
-    return Signature(stored[:4].hex(), stored[4:])
+def _covered_by(seq: int, stored: dict[int, Stored]) -> int | None:
+    """The record whose signature covers this one; None if it has one of its own, or was not signed at all."""
+    record = stored.get(seq)
+    if record is None or record.seal.signature:
+        return None
+    return next(number for number in range(seq + 1, max(stored) + 2) if number not in stored or signed(stored[number]))
+
+
+def signed(record: Stored) -> bool:
+    """Whether a record has a signature of its own."""
+    return bool(record.seal.signature)
+
+
+def _signatures(stored: bytes) -> tuple[Signature, ...]:
+    return (Signature(stored[:4].hex(), stored[4:]),) if stored else ()
 
 
 def _key_change(change: Stored) -> Envelope:
     statement = (change.seal.statement or "").encode("utf-8")
-    return Envelope(statement, signatures=(_signature(change.seal.signature),))
+    return Envelope(statement, signatures=_signatures(change.seal.signature))
 
 
 def _notes(journal: Journal, positions: Sequence[int | None]) -> list[Note]:

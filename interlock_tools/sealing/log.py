@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import JournalError, RecordsMissing, describe
 from ..journal.records import Records
-from ..receipts.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
+from ..receipts.checkpoint import Checkpoint, sign_checkpoint
 from ..receipts.keys import Signer
 from ..receipts.merkle import consistency_proof, root_at
 from ..receipts.note import Note, parse_note
@@ -33,6 +33,8 @@ ORIGIN = "origin"
 TIMEOUT_S = 5.0
 """How long to wait for a witness's answer."""
 _TRIES = 5
+_MAX_NODES = 4096
+_REST_S = 0.1
 _IDLE_ROUNDS = 30
 _MAX_PAUSE = 60
 """Longest pause after failures, in flush intervals."""
@@ -68,6 +70,8 @@ class Log:
         self._flushed = flushed
         self.missing: RecordsMissing | None = None
         self._sizes: dict[str, int] = {}
+        self._nodes: dict[tuple[int, int], bytes] = {}
+        self._kept = 0
         self._seen = -1
         """How many records enough witnesses have seen."""
         self._closed = False
@@ -78,6 +82,7 @@ class Log:
         """Set up for this process: at first, and in a forked child."""
         self._mutex = threading.Lock()
         self._wake = threading.Event()
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._new = 0
@@ -110,7 +115,7 @@ class Log:
         for _ in range(_TRIES):
             self._new = 0
             size = self._records.place()
-            root = root_at(size, self._records.node)
+            root = root_at(size, self._node)
             note = sign_checkpoint(Checkpoint(self.origin, size, root), *self.signers)
             gathered = gather(note, self._clients, self._prove, self._sizes)
             amnesia = gathered.amnesia
@@ -125,7 +130,16 @@ class Log:
         return {"all": "other processes sign this log's checkpoints all the time; try again"}
 
     def _prove(self, old: int, new: int) -> list[bytes]:
-        return consistency_proof(old, new, self._records.node)
+        return consistency_proof(old, new, self._node)
+
+    def _node(self, level: int, position: int) -> bytes:
+        """A node of the tree. It never changes, so those that are used again and again are kept."""
+        found = self._nodes.get((level, position))
+        if found is None:
+            if len(self._nodes) >= _MAX_NODES:
+                self._nodes.clear()
+            found = self._nodes[level, position] = self._records.node(level, position)
+        return found
 
     def _keep(self, size: int, gathered: Gathered) -> None:
         policy = self._policy
@@ -134,12 +148,11 @@ class Log:
             and policy is not None
             and (policy.quorum is None or policy.met_by(set(gathered.sizes)))
         )
-        last = self._records.last_checkpoint()
-        covered = last is not None and parse_checkpoint(parse_note(last).text).size >= size
-        if size and (not covered or enough) and not (covered and size == self._seen):
+        if size > self._kept or (enough and size > self._seen):
             self._records.put_checkpoint(size, str(gathered.note), enough)
+            self._kept = max(size, self._kept)
         if enough:
-            self._seen = size
+            self._seen = max(size, self._seen)
         self._flushed()
 
     def _stop(self, size: int, error: Exception) -> None:
@@ -202,6 +215,8 @@ class Log:
         while not self._closed and idle < _IDLE_ROUNDS:
             self._wake.wait(self._flush_s * min(2**failures, _MAX_PAUSE))
             self._wake.clear()
+            if not self._closed:
+                self._ended.wait(_REST_S)
             if self._closed:
                 return
             if not self._new and not failures:
@@ -220,6 +235,7 @@ class Log:
     def close(self) -> None:
         """Sign a last checkpoint and end the thread."""
         self._closed = True
+        self._ended.set()
         thread, self._thread = self._thread, None
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():

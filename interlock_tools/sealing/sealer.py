@@ -17,10 +17,12 @@ from ..core.entries import Entry, Kind
 from ..errors import JournalError, SigningFailed, describe
 from ..journal.protocol import Journal
 from ..journal.records import Seal, Sealable, Secret
-from ..receipts.build import Sealed, seal_entry
-from ..receipts.keys import Signer
+from ..receipts.dsse import IN_TOTO, pae
+from ..receipts.keys import Signer, verifier_key
+from ..receipts.merkle import leaf_hash
 from ..receipts.private import Path, conceal, parse_paths
-from ..receipts.record import Record, record_hash
+from ..receipts.record import Record, record_hash, record_payload
+from ..receipts.strict import canonical_json
 
 _SECRET_BYTES = 32
 _MAX_CHAINS = 10_000
@@ -84,20 +86,22 @@ class Sealer:
             chain = self._chains.get(plan.effect_id) or Chain(-1, None)
             if chain.seq != plan.expected_seq:
                 chain = chain_of(journal, plan.effect_id, plan.expected_seq)
-        previous = chain.hash
+        # The same as ``receipts.build.seal_entry``, without what a receipt needs: it is on the path of every effect.
+        previous = None if chain.hash is None else chain.hash.hex()
+        service_text = None if service is None else canonical_json(dict(service)).decode("utf-8")
+        hint = verifier_key(signer).key_id
+        last = plan.entries[-1].seq  # one signature covers what is committed together
         seals = []
         for entry, row in zip(plan.entries, plan.rows, strict=True):
-            sealed = seal_entry(
-                entry,
-                previous,
-                signer,
-                service=service,
-                private=chain.paths,
-                secret=chain.secret,
-                body_text=row[3],
-            )
-            seals.append(_stored(sealed, service))
-            previous, service = sealed.hash, None
+            body_text = row[3]
+            if chain.paths:
+                body_text = encode(conceal(entry.body, chain.paths, chain.secret))
+            covered_by = last if entry.seq != last else None
+            message = pae(IN_TOTO, record_payload(entry, body_text, previous, service_text, covered_by))
+            leaf = leaf_hash(message)
+            signature = hint + signer.sign(message) if covered_by is None else b""
+            seals.append(Seal(leaf, signature, service_text))
+            previous, service_text = leaf.hex(), None
         plan.seals = seals
 
     def written(self, plans: Sequence[Sealable]) -> None:
@@ -116,12 +120,6 @@ class Sealer:
 
 
 _ENDS = frozenset({Kind.COMMITTED, Kind.REFUSED, Kind.REPLACED, Kind.RESOLVED})
-
-
-def _stored(sealed: Sealed, service: Mapping[str, str] | None) -> Seal:
-    signature = sealed.envelope.signatures[0]
-    text = None if service is None else encode(dict(service))
-    return Seal(sealed.hash, bytes.fromhex(signature.keyid) + signature.sig, text)
 
 
 def paths_of(secret: Secret) -> tuple[Path, ...]:
@@ -143,7 +141,7 @@ def chain_of(journal: Journal, effect_id: str, seq: int) -> Chain:
         return Chain(seq, hashes[seq], paths, secret)
     previous = None
     for entry in journal.entries(effect_id)[:seq]:
-        previous = hashes.get(entry.seq) or record_hash(payload_of(entry, previous, None, paths, secret))
+        previous = hashes.get(entry.seq) or record_hash(payload_of(entry, previous, None, paths, secret, None))
     return Chain(seq, previous, paths, secret)
 
 
@@ -153,9 +151,10 @@ def payload_of(
     service: dict[str, Any] | None,
     paths: Sequence[Path],
     secret: bytes,
+    covered_by: int | None,
 ) -> bytes:
     """Return the statement of an entry. Values that were erased are hidden in the entry itself."""
     if paths and secret:
         hidden = conceal(entry.body, paths, secret)
         entry = Entry(entry.effect_id, entry.seq, entry.kind, entry.at_ms, hidden)
-    return Record(entry, previous.hex() if previous is not None else None, service).payload()
+    return Record(entry, previous.hex() if previous is not None else None, service, covered_by).payload()

@@ -1,14 +1,25 @@
--- Records of entries that were written with signing on, and of changes of keys, in the order of the log. `nodes` is the
--- record's hash (32 bytes) and those of the complete subtrees that it completes, smallest first. `signature` is the
--- key's id (4 bytes) and its signature (64 bytes). What was signed follows from the entry, but for `service` (of an
--- effect's first record) and `statement` (of a change of a key).
-CREATE TABLE records (
+-- The record of an entry that was written with signing on: its place in the log.
+ALTER TABLE entries ADD COLUMN leaf INTEGER;
+
+-- Its hash (32 bytes), and those of the complete subtrees of the log that it completes, smallest first.
+ALTER TABLE entries ADD COLUMN nodes BLOB;
+
+-- The key's id (4 bytes) and its signature (64 bytes); empty where that of the last one of the same commit covers it.
+-- What was signed follows from the entry, and from `service`.
+ALTER TABLE entries ADD COLUMN signature BLOB;
+
+-- Whom the effect is done at, for its first record: JSON.
+ALTER TABLE entries ADD COLUMN service TEXT;
+
+-- Finds what is at a place of the log, and keeps two records from having the same.
+CREATE UNIQUE INDEX entries_by_leaf ON entries (leaf) WHERE leaf IS NOT NULL;
+
+-- Changes of keys. They stand in the same log as the records of entries; `statement` is what was signed.
+CREATE TABLE key_changes (
     leaf      INTEGER PRIMARY KEY,
-    entry_id  INTEGER UNIQUE,
     nodes     BLOB NOT NULL,
     signature BLOB NOT NULL,
-    service   TEXT,
-    statement TEXT
+    statement TEXT NOT NULL
 );
 
 -- What salts the private values of an effect, and which those are (a JSON list of paths).
@@ -18,7 +29,7 @@ CREATE TABLE effect_secrets (
     paths    TEXT NOT NULL
 );
 
--- Signed checkpoints of the log, with the cosignatures that they have. Those that no witness signed are not kept.
+-- Signed checkpoints of the log, with the cosignatures that they have.
 CREATE TABLE checkpoints (
     size      INTEGER PRIMARY KEY,
     note      TEXT NOT NULL,
@@ -31,14 +42,21 @@ CREATE TABLE log_facts (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- A record is never changed.
-CREATE TRIGGER records_keep BEFORE UPDATE ON records
+-- A record does not take the place of a change of a key.
+CREATE TRIGGER entries_place BEFORE INSERT ON entries
+WHEN NEW.leaf IS NOT NULL AND EXISTS (SELECT 1 FROM key_changes WHERE leaf = NEW.leaf)
 BEGIN
-    SELECT RAISE(ROLLBACK, 'records are never changed');
+    SELECT RAISE(ROLLBACK, 'a place in the log is taken');
 END;
 
--- A record is never removed.
-CREATE TRIGGER records_stay BEFORE DELETE ON records
+-- A change of a key is never changed.
+CREATE TRIGGER key_changes_keep BEFORE UPDATE ON key_changes
 BEGIN
-    SELECT RAISE(ROLLBACK, 'records are never removed');
+    SELECT RAISE(ROLLBACK, 'changes of keys are never changed');
+END;
+
+-- A change of a key is never removed.
+CREATE TRIGGER key_changes_stay BEFORE DELETE ON key_changes
+BEGIN
+    SELECT RAISE(ROLLBACK, 'changes of keys are never removed');
 END;

@@ -70,29 +70,37 @@ INSERT INTO budgets (name, used, smallest) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET used = used + excluded.used, smallest = min(smallest, excluded.smallest)
 WHERE used + excluded.used <= min(smallest, excluded.smallest);
 
--- add_records: records in their places of the log; a place that is taken is refused.
-INSERT OR ROLLBACK INTO records (leaf, entry_id, nodes, signature, service, statement) VALUES (?, ?, ?, ?, ?, ?);
+-- add_sealed: entries with their records; a place in the log that is taken is refused.
+INSERT OR ROLLBACK INTO entries
+    (id, kind, at_ms, phase, body, effect_id, name, request_key, decision, leaf, nodes, signature, service)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- add_key_change: a change of a key at the end of the log.
+INSERT OR ROLLBACK INTO key_changes (leaf, nodes, signature, statement) VALUES (?, ?, ?, ?);
 
 -- add_secret: what salts an effect's private values.
 INSERT OR ROLLBACK INTO effect_secrets (position, secret, paths) VALUES (?, ?, ?);
 
 -- log_size: how many records there are.
-SELECT coalesce(max(leaf) + 1, 0) FROM records;
+SELECT 1 + max(
+    coalesce((SELECT max(leaf) FROM entries WHERE leaf IS NOT NULL), -1),
+    coalesce((SELECT max(leaf) FROM key_changes), -1)
+);
 
 -- log_nodes: what one record completed.
-SELECT nodes FROM records WHERE leaf = ?;
+SELECT nodes FROM entries WHERE leaf = :leaf UNION ALL SELECT nodes FROM key_changes WHERE leaf = :leaf;
 
 -- records: an effect's records in order.
-SELECT r.entry_id & 1048575, r.leaf, r.nodes, r.signature, r.service
-FROM entries AS first JOIN records AS r ON r.entry_id BETWEEN first.id AND first.id | 1048575
-WHERE first.effect_id = ? ORDER BY r.entry_id;
+SELECT more.id & 1048575, more.leaf, more.nodes, more.signature, more.service
+FROM entries AS first JOIN entries AS more ON more.id BETWEEN first.id AND first.id | 1048575
+WHERE first.effect_id = ? AND more.leaf IS NOT NULL ORDER BY more.id;
 
 -- secret: what salts an effect's private values, and which those are.
 SELECT s.secret, s.paths FROM entries AS first JOIN effect_secrets AS s ON s.position = first.id >> 20
 WHERE first.effect_id = ?;
 
 -- key_changes: the changes of keys in order.
-SELECT leaf, nodes, signature, statement FROM records WHERE entry_id IS NULL ORDER BY leaf;
+SELECT leaf, nodes, signature, statement FROM key_changes ORDER BY leaf;
 
 -- checkpoint_after: the first checkpoint that covers a record.
 SELECT note FROM checkpoints WHERE size > ? ORDER BY size LIMIT 1;
