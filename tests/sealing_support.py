@@ -70,6 +70,7 @@ class SealingCase(GateCase):
     def setUp(self) -> None:
         super().setUp()
         self.keys = self.folder / "keys"
+        self.unsigned: Gate | None = self.gate
 
     def sign(self, **options: Any) -> Gate:
         """Another gate over the same journal, with signing on."""
@@ -77,8 +78,15 @@ class SealingCase(GateCase):
 
         keys = Keys.in_directory(self.keys, "refunds.example")
         options.setdefault("signing", Signing(keys.writer, keys.logs[0], flush_s=self.flush_s, flush_records=1_000_000))
+        if self.unsigned is not None:
+            self.unsigned.close()
+            self.unsigned = None
         self.gate = self.open(**options)
         return self.gate
+
+    def keys_there(self) -> None:
+        """Make the keys, where a witness has to know them before a gate is opened."""
+        Keys.in_directory(self.keys, "refunds.example")
 
     def witness(self, name: str = "a") -> WitnessServer:
         server = WitnessServer(self.folder, name)
