@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,7 +24,9 @@ from .signed import Records
 
 if TYPE_CHECKING:
     from .receipts import Policy
+    from .receipts.keys import Signer
     from .sealing import Signing
+    from .sealing.reconcile import Reconciliation
 
 
 class Gate:
@@ -174,6 +176,26 @@ class Gate:
         report: Report = await arun(flow)
         self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
         return report
+
+    def reconcile(
+        self, requests: Iterable[tuple[str, Mapping[str, Any]]] = (), *, by: str, log: Signer | None = None
+    ) -> Reconciliation:
+        """Go through the services after records were lost, write what is found, and let effects be sent again.
+
+        Args:
+            requests: effect name and arguments of requests that the journal may have lost; an effect that the
+                journal knows is looked up without being named. What is neither known nor named is not looked up.
+            by: who has it done.
+            log: the key of the log that goes on, of a new name; by default one is made beside the other keys.
+
+        Returns:
+            What was found. Unless it is ``done``, run it again, after ``wait_s`` where it says so; nothing is sent
+            until then. Afterwards ``recover()`` brings to an end what is open.
+
+        Raises:
+            BadArguments: no record is missing, or signing is off.
+        """
+        return self.records.reconcile(self._definitions, requests, words("by", by), log)
 
     # -- questions ----------------------------------------------------------------------------------
 

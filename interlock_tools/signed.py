@@ -11,9 +11,12 @@ from .errors import BadArguments, DefinitionError
 from .journal.protocol import Journal
 
 if TYPE_CHECKING:
+    from .definition import Definition
     from .receipts import Policy
+    from .receipts.keys import Signer
     from .sealing import Signing
     from .sealing.front import Front
+    from .sealing.reconcile import Reconciliation
     from .sealing.sealer import Declared
 
 
@@ -85,6 +88,20 @@ class Records:
 
         found = self._declared.get(name)
         return Declared(found[0], declared_paths(found[1])) if found is not None else None
+
+    # -- after a loss ----------------------------------------------------------------------------------
+
+    def reconcile(
+        self,
+        definitions: Mapping[str, Definition],
+        requests: Iterable[tuple[str, Mapping[str, Any]]],
+        by: str,
+        log: Signer | None,
+    ) -> Reconciliation:
+        """See ``Gate.reconcile``."""
+        from .sealing.reconcile import Reconciler
+
+        return Reconciler(self.require_front(), definitions, by).run(requests, log)
 
     # -- receipts --------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -111,6 +112,38 @@ class SealingCase(GateCase):
         report = self.verified(outcome, policy)
         self.assertEqual((report.word, report.failed), (word, ()), str(report))
         return report
+
+
+class LossCase(SealingCase):
+    """A journal that is restored from an old copy, and a witness that has seen more."""
+
+    def begin(self, **options: Any) -> Any:
+        self.keys_there()
+        witness = self.witness()
+        self.open_witnessed(witness, **options)
+        return witness
+
+    def open_witnessed(self, server: Any, **options: Any) -> Gate:
+        return self.sign(witnesses=self.policy(server), **options)
+
+    def restore(self, copy: Path) -> None:
+        """Put an old copy of the journal in its place, as a person with a backup does."""
+        for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
+            (self.folder / name).unlink(missing_ok=True)
+        shutil.copyfile(copy, self.path)
+
+    def lose(self, witness: Any) -> list[Outcome]:
+        """Do two things, keep a copy of the journal after the first, and restore it."""
+        refund = self.looked_up()
+        kept = refund("kept")
+        self.gate.close()
+        copy = self.folder / "backup"
+        shutil.copyfile(self.path, copy)
+        self.open_witnessed(witness)
+        lost = self.looked_up()("lost")
+        self.gate.close()
+        self.restore(copy)
+        return [kept, lost]
 
 
 def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from sealing_support import SealingCase, until
+from sealing_support import LossCase, SealingCase, until
 
-from interlock_tools import DefinitionError, Gate, Outcome
+from interlock_tools import DefinitionError, Outcome
 from interlock_tools.errors import RecordsMissing
 from interlock_tools.receipts import Word
 
@@ -186,35 +186,7 @@ class Before(SealingCase):
         self.assertEqual(len(self.service.requests), 1)
 
 
-class Amnesia(SealingCase):
-    def begin(self, **options: Any) -> Any:
-        self.keys_there()
-        witness = self.witness()
-        self.open_witnessed(witness, **options)
-        return witness
-
-    def open_witnessed(self, server: Any, **options: Any) -> Gate:
-        return self.sign(witnesses=self.policy(server), **options)
-
-    def restore(self, copy: Path) -> None:
-        """Put an old copy of the journal in its place, as a person with a backup does."""
-        for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
-            (self.folder / name).unlink(missing_ok=True)
-        shutil.copyfile(copy, self.path)
-
-    def lose(self, witness: Any) -> list[Outcome]:
-        """Do two things, keep a copy of the journal after the first, and restore it."""
-        refund = self.looked_up()
-        kept = refund("kept")
-        self.gate.close()
-        copy = self.folder / "backup"
-        shutil.copyfile(self.path, copy)
-        self.open_witnessed(witness)
-        lost = self.looked_up()("lost")
-        self.gate.close()
-        self.restore(copy)
-        return [kept, lost]
-
+class Amnesia(LossCase):
     def test_a_restored_copy_sends_nothing(self) -> None:
         for mode in ("after", "before"):
             with self.subTest(mode):

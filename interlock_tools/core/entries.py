@@ -78,7 +78,8 @@ class Entry:
     authorized         ``grant`` (or null)
     dispatched         ``send``, ``session``, ``mark`` (or null; with ``maybe`` where the send may leave the
                        process unseen, so that its mark proves nothing), ``clock``, optional ``budgets``,
-                       ``facts``, ``grant``, ``resend`` (true when an earlier send may have landed)
+                       ``facts``, ``grant``, ``resend`` (true when an earlier send may have landed),
+                       ``reconstructed`` (its own record was lost; this one was made from what was found)
     unknown            ``send``, ``cause``, ``clock``, optional ``detail``, ``stored`` (a replayed stored error)
     not_landed         ``sends``, ``proof`` (mark, not_sent, withheld, rate_limited, definite_no, precondition_failed,
                        lookup), optional ``detail``

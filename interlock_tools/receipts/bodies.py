@@ -121,6 +121,7 @@ _OPTIONAL: dict[Kind, dict[str, Check]] = {
         "facts": _object_or_null,
         "grant": _grant,
         "resend": _truth,
+        "reconstructed": _truth,
     },
     Kind.UNKNOWN: {"stored": _truth},
     Kind.COMMITTED: {"send": _count, "at_recovery": _truth},

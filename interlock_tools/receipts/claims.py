@@ -66,16 +66,20 @@ class Story:
 
 def tell(story: Story) -> tuple[Line, ...]:
     """Return one line per claim, in the order of ``NAMES``."""
+    about_sends = (_at_most_once, _allowed, _premises, _rechecked)
+    lost = any(entry.body.get("reconstructed") for entry, _, _ in story.sends)
     return (
         _happened(story),
-        _at_most_once(story),
-        _allowed(story),
-        _premises(story),
-        _rechecked(story),
+        *(_lost(name, story) if lost else claim(story) for name, claim in zip(NAMES[1:5], about_sends, strict=True)),
         _evidence(story),
         _since(story),
         _decided_by(story),
     )
+
+
+def _lost(name: str, story: Story) -> Line:
+    says = "The records of its sends were lost; they were made again from what the service shows."
+    return Line(name, Answer.NOT_RECORDED, says, story.voucher, "everything before that")
 
 
 def nothing_claimed(why: str) -> tuple[Line, ...]:
@@ -310,6 +314,7 @@ def _decided_by(story: Story) -> Line:
         "propose": f"a proposal{by}",
         "grant": "a grant, with the facts that its giver saw",
         "redecide": f"a new decision{by}",
+        "reconcile": "not known, its record was lost; it was written down when the services were gone through",
     }.get(body["decided_by"], show(body["decided_by"], 40))
     said = [f"decision {body['decision']}: {how}, {moment(story.entries[0].at_ms)}"]
     for entry in story.all_of(Kind.APPROVED, Kind.REJECTED, Kind.RESOLVED):

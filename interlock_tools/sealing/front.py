@@ -78,9 +78,12 @@ class Front:
         if signer is None:
             return None
         options = source if isinstance(source, Signing) else Signing(self.keys.writer)
-        opened = Log(records, [signer], policy, options.flush_s, options.flush_records, self._write_due)
+        opened = Log(records, [signer], policy, options.flush_s, options.flush_records, self._write_due, self._wall_ms)
         opened.open()
         return opened
+
+    def _wall_ms(self) -> int:
+        return self.journal.now().wall_ms
 
     def writer(self) -> Signer:
         """The key that signs records now."""
@@ -187,7 +190,7 @@ class Unsigned:
 
 def _sends(plan: Sealable) -> bool:
     kinds = [entry.kind for entry in plan.entries]
-    return Kind.DISPATCHED in kinds and kinds[-1] is not Kind.COMMITTED
+    return kinds[-1] is Kind.DISPATCHED  # one that is followed by its end was made again from what was found
 
 
 def _policy(witness: str | None, witnesses: Policy | str | os.PathLike[str] | None) -> Policy | None:

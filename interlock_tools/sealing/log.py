@@ -50,6 +50,7 @@ class Log:
         flush_s: how often, in seconds.
         flush_records: after how many records sooner.
         flushed: called after a checkpoint has been signed.
+        wall_ms: the clock, UTC milliseconds.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Log:
         flush_s: float,
         flush_records: int,
         flushed: Callable[[], None],
+        wall_ms: Callable[[], int],
     ) -> None:
         self._records = records
         self.signers = signers
@@ -68,6 +70,7 @@ class Log:
         self._flush_s = flush_s
         self._flush_records = flush_records
         self._flushed = flushed
+        self._wall_ms = wall_ms
         self.missing: RecordsMissing | None = None
         self._sizes: dict[str, int] = {}
         self._nodes: dict[tuple[int, int], bytes] = {}
@@ -156,11 +159,22 @@ class Log:
         self._flushed()
 
     def _stop(self, size: int, error: Exception) -> None:
+        """Remember that records are missing, and since when that is known."""
         seen = error.seen if isinstance(error, WitnessAhead) else None
-        fact = {"why": str(error), "seen": seen, "held": size, "origin": self.origin}
+        fact = {"why": str(error), "seen": seen, "held": size, "found_ms": self._wall_ms()}
         self._records.put_facts({MISSING: json.dumps(fact)})
         self.missing = _missing(fact)
         log.error("%s", self.missing)
+
+    def begin_anew(self, signer: Signer) -> None:
+        """Go on as another log, after records were lost."""
+        with self._mutex:
+            self.signers = [signer]
+            self._sizes.clear()
+            self._kept, self._seen = 0, -1
+            self.missing = None
+        for name, why in self.flush().items():
+            log.warning("witness %s did not cosign the new log %s: %s", name, signer.name, why)
 
     def checkpoint_with(self, *signers: Signer) -> Note:
         """Sign a checkpoint with other keys than usual, and keep it. For moving the log to another key."""
