@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadArguments, DefinitionError
@@ -139,6 +140,34 @@ class Records:
         keys = self.require_front().keys
         assert keys is not None
         return keys.policy()
+
+    # -- keys ------------------------------------------------------------------------------------------
+
+    def rotate_writer(self, signer: Signer | None = None) -> PathLike[str] | None:
+        """Let another key sign records from now on; see ``sealing.rotate``. Stop this journal's other processes first.
+
+        Args:
+            signer: the new key; by default one is made beside the others, and its file is returned.
+        """
+        from .sealing.rotate import rotate_writer
+
+        return rotate_writer(self.require_front(), signer)
+
+    def retire_writer(self, key: str) -> None:
+        """Say that what a key, written as in a policy, signs from now on is not the writer's."""
+        from .sealing.rotate import retire_writer
+
+        retire_writer(self.require_front(), key)
+
+    def move_log(self, signer: Signer | None = None) -> PathLike[str] | None:
+        """Let another key sign checkpoints, in one that both sign. Stop this journal's other processes first.
+
+        Args:
+            signer: the new key, of the log's name; by default one is made beside the others, and its file is returned.
+        """
+        from .sealing.rotate import move_log
+
+        return move_log(self.require_front(), signer)
 
     def close(self) -> None:
         """Sign a last checkpoint, and write the receipts that are due."""

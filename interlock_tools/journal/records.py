@@ -109,8 +109,12 @@ class Records(Protocol):
         """Return the first checkpoint that covers a record, rather one that enough witnesses signed."""
         ...
 
-    def last_checkpoint(self) -> str | None:
-        """Return the latest checkpoint."""
+    def first_checkpoint(self, leaf: int) -> str | None:
+        """Return the first checkpoint that covers a record, whoever signed it."""
+        ...
+
+    def keep_checkpoint(self) -> None:
+        """Never remove the latest checkpoint, because the log moves to another key in it."""
         ...
 
     def put_checkpoint(self, size: int, note: str, witnessed: bool) -> None:

@@ -45,12 +45,15 @@ class SqliteRecords:
         self._database.write_log((), (seal,))
 
     def checkpoint_after(self, leaf: int) -> str | None:
-        rows = self._read("checkpoint_witnessed", leaf) or self._read("checkpoint_after", leaf)
+        rows = self._read("checkpoint_witnessed", leaf)
+        return rows[0][0] if rows else self.first_checkpoint(leaf)
+
+    def first_checkpoint(self, leaf: int) -> str | None:
+        rows = self._read("checkpoint_after", leaf)
         return rows[0][0] if rows else None
 
-    def last_checkpoint(self) -> str | None:
-        rows = self._read("checkpoint_last")
-        return rows[0][0] if rows else None
+    def keep_checkpoint(self) -> None:
+        self._database.write_log((("keep_checkpoint", ()),))
 
     def put_checkpoint(self, size: int, note: str, witnessed: bool) -> None:
         self._database.write_log((("put_checkpoint", (size, note, int(witnessed))), ("forget_checkpoints", (size,))))

@@ -67,18 +67,18 @@ class Front:
             return None
         records = self.journal.records
         origin = records.fact(ORIGIN)
-        signer = self.keys.log(origin or None)
+        signers = self.keys.log(origin) if origin != "" else []
         if origin is None:
-            records.put_facts({ORIGIN: signer.name if signer is not None else ""})
-        elif signer is None and origin:
+            records.put_facts({ORIGIN: signers[0].name if signers else ""})
+        elif not signers and origin:
             raise JournalUnusable(
                 f"{self.journal.url}: its log is {origin!r}, and no log key of that name is given. Open it with the "
                 "keys that it was signed with"
             )
-        if signer is None:
+        if not signers:
             return None
         options = source if isinstance(source, Signing) else Signing(self.keys.writer)
-        opened = Log(records, [signer], policy, options.flush_s, options.flush_records, self._write_due, self._wall_ms)
+        opened = Log(records, signers, policy, options.flush_s, options.flush_records, self._write_due, self._wall_ms)
         opened.open()
         return opened
 

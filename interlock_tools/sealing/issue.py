@@ -46,7 +46,7 @@ def receipt(journal: Journal, effect_id: str, signer: Signer | None, disclosing:
     changes = records.key_changes() if stored else []
     positions = [found.leaf if (found := stored.get(entry.seq)) is not None else None for entry in entries]
     change_positions = [change.leaf for change in changes]
-    notes = _notes(journal, [*positions, *change_positions])
+    notes = _notes(journal, positions, change_positions)
     proofs = prove(positions, notes, records.node)
     change_proofs = prove(change_positions, notes, records.node)
     return build_receipt(
@@ -105,13 +105,15 @@ def _key_change(change: Stored) -> Envelope:
     return Envelope(statement, signatures=_signatures(change.seal.signature))
 
 
-def _notes(journal: Journal, positions: Sequence[int | None]) -> list[Note]:
-    """The checkpoints that are needed: for each record the first one that covers it."""
-    texts: dict[str, None] = {}
-    for position in positions:
-        if position is not None and (text := journal.records.checkpoint_after(position)) is not None:
-            texts[text] = None
-    return [parse_note(text) for text in texts]
+def _notes(journal: Journal, positions: Sequence[int | None], changes: Sequence[int | None]) -> list[Note]:
+    """The checkpoints that are needed: for each record the first one that covers it and was witnessed.
+
+    For a change of a key the first one, which is where a log moves: both keys signed it.
+    """
+    records = journal.records
+    texts = {records.checkpoint_after(position): None for position in positions if position is not None}
+    texts.update({records.first_checkpoint(position): None for position in changes if position is not None})
+    return [parse_note(text) for text in texts if text is not None]
 
 
 def _disclosures(journal: Journal, entries: Sequence[Entry], names: Sequence[str]) -> list[Disclosure]:

@@ -19,7 +19,6 @@ from ..journal.records import Records
 from ..receipts.checkpoint import Checkpoint, sign_checkpoint
 from ..receipts.keys import Signer
 from ..receipts.merkle import consistency_proof, root_at
-from ..receipts.note import Note, parse_note
 from ..receipts.policy import Policy
 from ..witness import Gathered, WitnessAhead, WitnessClient, clients_of, gather
 
@@ -45,7 +44,7 @@ class Log:
 
     Args:
         records: the log as the journal stores it.
-        signers: the log's key; while the log moves to another one, both.
+        signers: the log's key; where the log has moved to another one, both.
         policy: names the witnesses and says how many of them are enough; None: there are none.
         flush_s: how often, in seconds.
         flush_records: after how many records sooner.
@@ -175,18 +174,6 @@ class Log:
             self.missing = None
         for name, why in self.flush().items():
             log.warning("witness %s did not cosign the new log %s: %s", name, signer.name, why)
-
-    def checkpoint_with(self, *signers: Signer) -> Note:
-        """Sign a checkpoint with other keys than usual, and keep it. For moving the log to another key."""
-        with self._mutex:
-            self.signers, usual = list(signers), self.signers
-            try:
-                self._flush()
-            finally:
-                self.signers = usual
-        last = self._records.last_checkpoint()
-        assert last is not None
-        return parse_note(last)
 
     def clear(self, leaf: Callable[[], int | None]) -> str | None:
         """Wait until enough witnesses have seen a record. Returns why they have not, or None.

@@ -75,12 +75,11 @@ class Keys:
         writers = numbered(directory, "writer")
         return Keys(load_key(writers[max(writers)]), _loaded(directory), directory)
 
-    def log(self, origin: str | None) -> Signer | None:
-        """Return the key of the log of this name; the first one's where it has none yet; None where there is none."""
+    def log(self, origin: str | None) -> list[Signer]:
+        """Return the keys of the log of this name, oldest first; of the first log, where it has no name yet."""
         if origin is None:
-            return self.logs[0] if self.logs else None
-        found = [signer for signer in self.logs if signer.name == origin]
-        return found[-1] if found else None
+            return self.logs[:1]
+        return [signer for signer in self.logs if signer.name == origin]
 
     def add(self, role: str, signer: KeySigner, seed: bytes) -> Path:
         """Keep a new key in the directory; from now on it counts. Returns its file.

@@ -29,7 +29,8 @@ CREATE TABLE effect_secrets (
     paths    TEXT NOT NULL
 );
 
--- Signed checkpoints of the log, with the cosignatures that they have.
+-- Signed checkpoints of the log, with the cosignatures that they have. `witnessed` is 1 where enough witnesses signed,
+-- 2 where it is kept because the log moves to another key in it. Others are removed when a later one is there.
 CREATE TABLE checkpoints (
     size      INTEGER PRIMARY KEY,
     note      TEXT NOT NULL,

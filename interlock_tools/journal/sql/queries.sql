@@ -106,10 +106,10 @@ SELECT leaf, nodes, signature, statement FROM key_changes ORDER BY leaf;
 SELECT note FROM checkpoints WHERE size > ? ORDER BY size LIMIT 1;
 
 -- checkpoint_witnessed: the first checkpoint that covers a record and that enough witnesses signed.
-SELECT note FROM checkpoints WHERE size > ? AND witnessed ORDER BY size LIMIT 1;
+SELECT note FROM checkpoints WHERE size > ? AND witnessed = 1 ORDER BY size LIMIT 1;
 
--- checkpoint_last: the latest checkpoint.
-SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1;
+-- keep_checkpoint: keep the latest checkpoint though no witness signed it, because the log moves in it.
+UPDATE checkpoints SET witnessed = 2 WHERE NOT witnessed;
 
 -- forget_checkpoints: remove checkpoints that no witness signed and that a later one replaces.
 DELETE FROM checkpoints WHERE size < ? AND NOT witnessed;
