@@ -18,10 +18,15 @@ from ..redaction import clean
 from .exits import FAILED, NOT_POSSIBLE, USAGE
 
 VARIABLE = "INTERLOCK_JOURNAL"
+SIGNING = "INTERLOCK_SIGNING"
 
 JournalOption = Annotated[
     str | None,
     typer.Option("--journal", metavar="URL", envvar=VARIABLE, help="Path or URL of the journal."),
+]
+SigningOption = Annotated[
+    str | None,
+    typer.Option("--signing", metavar="DIRECTORY", envvar=SIGNING, help="Directory of the keys that sign."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 EffectArgument = Annotated[str, typer.Argument(metavar="EFFECT_ID", help="The effect, 32 hex digits.")]
@@ -53,8 +58,8 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def opened(journal: str | None) -> Iterator[Gate]:
-    """Open an existing journal.
+def opened(journal: str | None, signing: str | None = None) -> Iterator[Gate]:
+    """Open an existing journal, with the keys of a directory if one is named.
 
     Raises:
         JournalUnusable: none is named, there is none, or it cannot be opened.
@@ -62,7 +67,9 @@ def opened(journal: str | None) -> Iterator[Gate]:
     if not journal:
         raise JournalUnusable(f"which journal? Give --journal URL or set {VARIABLE}.")
     check_exists(journal)
-    gate = Gate(journal)
+    if signing and not Path(signing).is_dir():
+        raise JournalUnusable(f"{signing}: there is no such directory of keys; the application that signs makes it")
+    gate = Gate(journal, signing=signing or None)
     try:
         yield gate
     finally:

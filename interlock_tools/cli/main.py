@@ -9,7 +9,11 @@ from .exits import FAILED
 
 
 def main() -> None:
-    """Run the command line and exit with one of the codes in ``exits``."""
+    """Run the command line and exit with one of the codes in ``exits``. ``verify`` needs no further package."""
+    if sys.argv[1:2] == ["verify"]:
+        from .verify import main as verify
+
+        sys.exit(verify(sys.argv[2:]))
     missing = [package for package in ("typer", "rich") if find_spec(package) is None]
     if missing:
         print(

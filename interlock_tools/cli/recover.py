@@ -39,7 +39,7 @@ def recover(
     application as INTERLOCK_JOURNAL, and must then be the one that it uses.
     """
     with told(as_json):
-        gate = _import_gate(module, journal)
+        gate = import_gate(module, journal)
         report = gate.recover(wait=wait)
         if as_json:
             print_json(_plain(report))
@@ -50,7 +50,7 @@ def recover(
         raise typer.Exit(ATTENTION)
 
 
-def _import_gate(target: str, journal: str | None) -> Gate:
+def import_gate(target: str, journal: str | None) -> Gate:
     """Import the application and return its gate. Raises ``NotImportable``."""
     name, _, attribute = target.partition(":")
     if journal:

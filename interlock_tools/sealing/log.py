@@ -105,7 +105,8 @@ class Log:
         if fact is not None:
             self.missing = _missing(json.loads(fact))
         elif self._clients:
-            for name, error in self.flush().items():
+            errors = self.flush()
+            for name, error in errors.items() if self.missing is None else ():
                 log.warning("witness %s was not asked what it remembers of %s: %s", name, self.origin, error)
 
     def flush(self) -> dict[str, str]:
