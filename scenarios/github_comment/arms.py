@@ -1,0 +1,97 @@
+"""The tool ``create_issue_comment``, made in three ways, at a service that neither dedupes nor enforces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from github import GithubException
+from langchain_core.tools import BaseTool
+
+from interlock_integrations.github import GithubToolkit
+from scenarios.suite import github_hand as hand
+from scenarios.suite.gated import approvals, gate_of, options, recovered
+from scenarios.suite.hand import Files, hand_tool
+from scenarios.suite.model import Arm, Work
+
+Said = tuple[str, dict[str, Any]]
+
+
+def no_check(work: Work) -> BaseTool:
+    """Save the decision, comment, and comment again after a restart that did not save the result."""
+    files = Files(work)
+
+    def create_issue_comment(owner: str, repo: str, issue_number: int, body: str) -> Said:
+        """Comment on an issue."""
+        decided = files.decision(lambda: {"body": body})
+        saved = files.result()
+        if saved is not None:
+            return files.again(saved)
+        issue = hand.repository(owner, repo).get_issue(issue_number)
+
+        def once() -> Said:
+            try:
+                made = hand.send(lambda: issue.create_comment(decided["body"]))
+            except GithubException as error:
+                return files.finish("not_landed", f"GitHub refused it: {error.status}")
+            return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
+
+        try:
+            done: Said = hand.with_retries(once)
+        except hand.Again as error:
+            return files.finish("unknown", f"Not known: {error}.")
+        return done
+
+    return hand_tool("create_issue_comment", create_issue_comment)
+
+
+def hand_check(work: Work) -> BaseTool:
+    """Put a marker of the case into the comment; look for it on every page first, before every try; then send.
+
+    There is no key and no precondition at this service, so to look is all that
+    can be done without remembering when the last request was sent.
+    """
+    files = Files(work)
+
+    def create_issue_comment(owner: str, repo: str, issue_number: int, body: str) -> Said:
+        """Comment on an issue."""
+        decided = files.decision(lambda: {"body": body, "approval": files.approval()})
+        marker = f"<!-- case:{work.case} -->"
+        issue = hand.repository(owner, repo).get_issue(issue_number)
+
+        def once() -> Said:
+            found = next((one for one in issue.get_comments() if marker in (one.body or "")), None)
+            if found is not None:
+                return files.finish("landed", f"The comment is there: {found.id}.", id=str(found.id))
+            now = issue.repository.get_issue(issue_number)
+            approval = files.approval()
+            files.log("checked", state=now.state, locked=now.locked, approval=approval, found=False)
+            if now.locked or approval is None:
+                return files.finish("not_landed", "Not commented: the issue is locked or the approval is gone.")
+            try:
+                made = hand.send(lambda: issue.create_comment(f"{decided['body']}\n\n{marker}"))
+            except GithubException as error:
+                return files.finish("not_landed", f"GitHub refused it: {error.status}")
+            return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
+
+        try:
+            done: Said = hand.with_retries(once)
+        except hand.Again as error:
+            return files.finish("unknown", f"Not known: {error}.")
+        return done
+
+    return hand_tool("create_issue_comment", create_issue_comment)
+
+
+def interlock(work: Work) -> BaseTool:
+    """The toolkit as shipped, with the application's approvals."""
+    gate = gate_of(work)
+    comments = {"approvals": approvals(work)}
+    kit = GithubToolkit(gate, tools=["create_issue_comment"], comments=comments, **options(work))
+    return recovered(gate, kit.get_tools())
+
+
+ARMS = {
+    "no_check": Arm(no_check, "hand", no_check.__doc__ or ""),
+    "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or ""),
+    "interlock": Arm(interlock, "interlock", interlock.__doc__ or ""),
+}

@@ -1,0 +1,71 @@
+"""A pull request was reviewed at a head; the agent decides to merge and dies; a person pushes; restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scenarios.github_merge.arms import ARMS
+from scenarios.sandbox.github.person import Clone
+from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
+
+REPO = "acme/shop"
+CASE = "review-12"
+OURS = {name: fault for name, fault in common_faults().items() if name != "redecided"}
+
+
+class GithubMerge(Scenario):
+    """See the module."""
+
+    key = "github_merge"
+    title = "A reviewed head and an unreviewed push"
+    invariant = "Only the reviewed head is merged, once; a later commit is not on main."
+    services = ("github",)
+    sends = ("PUT", f"/repos/{REPO}/pulls/[0-9]+/merge")
+    arms = ARMS
+    faults = {
+        "before_send": Fault(BEFORE_SEND, outage="push", wanted=0),
+        "after_commit": Fault(AFTER_SEND, outage="push", landed=True),
+        "after_commit_squash": Fault(AFTER_SEND, outage="push", landed=True, ours=True),
+        "after_commit_rebase": Fault(AFTER_SEND, outage="push", landed=True, ours=True),
+        **OURS,
+    }
+    premises = ("head",)
+    authority = ("APR-7", "Approver One")
+    reference = {"no_check": "3/6", "hand_check": "6/6", "interlock": "6/6"}
+    repetitions = 3
+    live_needs = ("GITHUB_TOKEN", "GITHUB_REPOSITORY")
+
+    def repetitions_of(self, fault: str) -> int:
+        return self.repetitions if fault in ("before_send", "after_commit") else 1
+
+    def setup(self, world: World, fault: str) -> Work:
+        control = world.control
+        control.action("create_repo", full_name=REPO, files={"price.txt": "10\n"})
+        with Clone(world.sandbox.url, REPO, "alice") as clone:
+            head = clone.commit("fix", {"price.txt": "12\n"}, start="main")
+            clone.push("fix")
+        control.action("open_pull", repo=REPO, head="fix")
+        control.advance(10)
+        world.approve(CASE, id="APR-7", by="Approver One")
+        method = {"after_commit_squash": "squash", "after_commit_rebase": "rebase"}.get(fault, "merge")
+        arguments = {"owner": "acme", "repo": "shop", "pull_number": 1, "merge_method": method, "sha": head}
+        return Work(self.key, "", fault, CASE, str(world.folder), arguments)
+
+    def outage(self, world: World, work: Work, name: str) -> None:
+        if name == "push":
+            with Clone(world.sandbox.url, REPO, "bob") as clone:
+                clone.commit("fix", {"price.txt": "99\n"}, message="Not reviewed")
+                clone.push("fix")
+
+    def judge(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> Verdict:
+        repo = ledger["repos"][REPO]
+        merges = repo["merges"]
+        held = len(merges) == fault.wanted and all(merge["head"] == work.arguments["sha"] for merge in merges)
+        which = ", ".join("the reviewed head" if m["head"] == work.arguments["sha"] else "another head" for m in merges)
+        shown = f"merged {which}" if merges else "not merged"
+        (pull,) = repo["pulls"]
+        return Verdict(held, shown, (pull["merge_commit_sha"],) if merges else ())
+
+
+SCENARIO = GithubMerge()

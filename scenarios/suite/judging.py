@@ -1,0 +1,150 @@
+"""The columns that all arms share. Everything here reads what was recorded and what the service held, and no more."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scenarios.suite.model import Arm, Scenario, Verdict, Work
+
+RULE_WAIT_S = 0.3
+"""A pause between two entries of recovery that is longer than this is a wait that a rule asked for."""
+
+
+def claim_of(artifact: Mapping[str, Any]) -> str:
+    """What an answer claims: ``landed``, ``not_landed`` or ``unknown``."""
+    if "claim" in artifact:
+        return str(artifact["claim"])
+    existing = artifact.get("existing")
+    if isinstance(existing, Mapping):  # "something else under this request": what it says of the request's own effect
+        return claim_of(existing)
+    status = {"COMMITTED": "landed", "REFUSED": "not_landed"}
+    return status.get(str(artifact.get("status")), "unknown")
+
+
+def answer(claims: Sequence[str], verdict: Verdict) -> str:
+    """``matches``, ``contradicts``, or ``cannot know``, said so. The worst of several answers counts."""
+    truth = "landed" if verdict.effects else "not_landed"
+    if any(claim not in (truth, "unknown") for claim in claims):
+        return "contradicts"
+    return "matches" if truth in claims else "cannot know"
+
+
+def final_state(answers: Sequence[Mapping[str, Any]], verdict: Verdict) -> str:
+    """Whether the answer says what has become of the effect since: ``told``, ``not told``, or ``-`` where nothing has."""
+    if not verdict.failed:
+        return "-"
+    words = " ".join(str(answer["words"]) + json.dumps(answer["artifact"].get("settlement")) for answer in answers)
+    return "told" if "failed" in words else "not told"
+
+
+def record_of(arm: Arm, work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:
+    """The record that an arm leaves: the log of a hand-written one, the receipt of a gated one."""
+    if arm.kind == "interlock":
+        return _receipt(work, answers, journal)
+    lines: list[dict[str, Any]] = []
+    for path in sorted(work.path.glob("log-*.jsonl")):
+        lines += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {"kind": "log" if lines else "none", "steps": sorted(lines, key=lambda line: float(line["at"]))}
+
+
+def _receipt(work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:
+    """The receipt as the application would mail it, its records read, and the public keys that were published."""
+    from interlock_tools import Gate
+    from interlock_tools.sealing import Keys
+
+    names = [(answer["artifact"].get("existing") or answer["artifact"]).get("effect_id") for answer in answers]
+    effect_id = next((name for name in names if name), None)
+    if effect_id is None:
+        return {"kind": "none", "steps": []}
+    signing = work.path / "keys"
+    gate = Gate(journal, signing=signing) if signing.exists() else Gate(journal)
+    try:
+        receipt = gate.receipt(effect_id)
+    finally:
+        gate.close()
+    policy = Keys.in_directory(signing).policy() + "quorum none\n" if signing.exists() else None
+    return {"kind": "receipt", "steps": _steps(receipt), "receipt": receipt, "policy": policy}
+
+
+def _steps(receipt: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a reader of the receipt sees: its records in order."""
+    steps = []
+    for record in receipt["records"]:
+        predicate = json.loads(base64.b64decode(record["payload"]))["predicate"]
+        steps.append({**predicate["body"], "kind": predicate["kind"], "at_ms": predicate["at_ms"]})
+    return steps
+
+
+def waited_s(record: Mapping[str, Any]) -> float:
+    """How long recovery waited because a rule asked for it, in seconds: gaps before a proof that nothing can land."""
+    waited = 0.0
+    steps = record["steps"] if record["kind"] == "receipt" else []
+    for before, after in zip(steps, steps[1:], strict=False):
+        if before["kind"] in ("orphaned", "unknown", "sender_lost") and after["kind"] not in ("orphaned", "sender_lost"):
+            gap = (after["at_ms"] - before["at_ms"]) / 1000
+            waited += gap if gap > RULE_WAIT_S else 0.0
+    return round(waited, 3)
+
+
+def proof(record: Mapping[str, Any], scenario: Scenario, verdict: Verdict) -> dict[str, Any]:
+    """Whether the record, read alone, names who did what under which authority, which checks ran, and what came of it.
+
+    It is read as JSON by the same code for every arm: who approved it and under
+    which approval; each fact of the scenario with a value, after the decision
+    as well as in it where something was sent or refused later; and the
+    service's id of the effect if, and only if, there is one.
+    """
+    steps = record["steps"]
+    text = json.dumps(steps, default=str)
+    missing = [f"authority {name}" for name in scenario.authority if f'"{name}"' not in text]
+    for name in scenario.premises:
+        if not any(_has_value(step, name) for step in steps):
+            missing.append(f"check {name}")
+    named = [effect for effect in verdict.effects if effect in text]
+    if verdict.effects and not named:
+        missing.append("the effect's id")
+    if not verdict.effects and not _says_no(steps):
+        missing.append("that nothing was done")
+    return {"ok": not missing and bool(steps), "missing": missing}
+
+
+def _has_value(step: Any, name: str) -> bool:
+    if isinstance(step, Mapping):
+        return name in step or any(_has_value(value, name) for value in step.values())
+    return isinstance(step, list) and any(_has_value(value, name) for value in step)
+
+
+def _says_no(steps: Sequence[Mapping[str, Any]]) -> bool:
+    last = steps[-1] if steps else {}
+    return last.get("claim") == "not_landed" or last.get("kind") == "refused"
+
+
+def tamper(record: Mapping[str, Any]) -> str:
+    """Whether a changed copy is caught by somebody without the writer's keys.
+
+    ``caught``: the record as it is verifies under the published keys, and a copy
+    with one value changed does not. ``not caught``: the record carries nothing to check it by.
+    """
+    if record.get("policy") is None:
+        return "not caught"
+    from interlock_tools import parse_policy, verify
+
+    policy = parse_policy(record["policy"])
+    genuine, changed = verify(record["receipt"], policy), verify(_changed(record["receipt"]), policy)
+    if genuine.failed:
+        return f"the genuine one fails: {', '.join(genuine.failed)}"
+    return "caught" if changed.failed else "not caught"
+
+
+def _changed(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a receipt in which the last record was moved by a millisecond, in a well-formed way."""
+    copy: dict[str, Any] = json.loads(json.dumps(receipt))
+    last = copy["records"][-1]
+    statement = json.loads(base64.b64decode(last["payload"]))
+    statement["predicate"]["at_ms"] += 1
+    text = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    last["payload"] = base64.b64encode(text.encode()).decode()
+    return copy

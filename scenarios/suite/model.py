@@ -1,0 +1,195 @@
+"""What a scenario is made of: arms, faults, a world to set up and to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from langchain_core.tools import BaseTool
+
+from scenarios.sandbox import SandboxProcess
+from scenarios.sandbox.client import ControlClient
+
+SEND_TIMEOUT_S = 5.0
+"""How late a request may land in these worlds; the sandboxes hold one for at most ``HOLD_S``."""
+
+HOLD_S = 3.0
+"""How long a service sits on a request in the ``in_flight`` cells."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong in a cell.
+
+    Attributes:
+        die_at: crash point at which the first process ends; None: it does not die.
+        how: ``kill`` (SIGKILL) or ``stop`` (SIGSTOP; goes on after the second process has answered).
+        landed: the request is carried out before anything else happens.
+        outage: name of what happens to the world while nobody runs, for the scenario's ``outage``.
+        rule: a rule for the sandbox, for the first send.
+        workers: how many processes are started after the death.
+        redecided: the restarted model asks for something else, see the scenario's ``other_arguments``.
+        wanted: how many effects the service must hold in the end.
+        ours: a cell that goes beyond the reference scenarios.
+    """
+
+    die_at: str | None
+    outage: str = "none"
+    landed: bool = False
+    how: str = "kill"
+    rule: Mapping[str, Any] | None = None
+    workers: int = 1
+    redecided: bool = False
+    wanted: int = 1
+    ours: bool = False
+
+
+BEFORE_SEND = "before_mark"
+"""The connection stands and not one byte has left: the same instant in every arm."""
+
+AFTER_SEND = "after_response"
+"""The service has answered and nothing of that is written down: the same instant in every arm."""
+
+IN_FLIGHT = "in_flight"
+
+
+def common_faults(wanted: int = 1) -> dict[str, Fault]:
+    """The cells that make sense at every service and are not in the reference."""
+    return {
+        "in_flight": Fault(
+            IN_FLIGHT, rule={"action": "hold", "seconds": HOLD_S, "executing": False}, wanted=wanted, ours=True
+        ),
+        "stopped": Fault(BEFORE_SEND, how="stop", wanted=wanted, ours=True),
+        "two_restarts": Fault(
+            IN_FLIGHT, rule={"action": "hold", "seconds": HOLD_S, "executing": False}, workers=2, wanted=wanted, ours=True
+        ),
+        "redecided": Fault(AFTER_SEND, landed=True, redecided=True, wanted=wanted, ours=True),
+        "no_answer_500": Fault(None, rule={"action": "apply_then_status", "status": 500}, wanted=wanted, ours=True),
+        "no_answer_cut": Fault(None, rule={"action": "apply_then_cut"}, wanted=wanted, ours=True),
+    }
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to make the same tool.
+
+    Attributes:
+        make: makes the tool in the agent's process.
+        kind: ``hand``, ``interlock`` or ``peer``.
+        why: why it is written as it is; for hand-written arms, why that is idiomatic.
+        faults: the faults that it is played with; None: all.
+    """
+
+    make: Callable[[Work], BaseTool]
+    kind: str
+    why: str
+    faults: tuple[str, ...] | None = None
+
+
+@dataclass
+class Work:
+    """What the agent's process is told. ``arguments`` are the tool call's; ``facts`` what else the case consists of."""
+
+    scenario: str
+    arm: str
+    fault: str
+    case: str
+    folder: str
+    arguments: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict)
+    worker: str = "1"
+    life: int = 1
+
+    @property
+    def path(self) -> Path:
+        return Path(self.folder)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the service held in the end.
+
+    Attributes:
+        held: the scenario's invariant held.
+        holds: the same in a few words, for people.
+        effects: ids of the agent's effects at the service, as an answer or a record would name them.
+        failed: an effect is there and has failed or been reversed since (what ``final`` answers are compared with).
+    """
+
+    held: bool
+    holds: str
+    effects: tuple[str, ...]
+    failed: bool = False
+
+
+class Scenario:
+    """Subclass it once for each scenario. The parent process uses all of it, the agent's process ``arms`` alone."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    invariant: ClassVar[str]
+    services: ClassVar[tuple[str, ...]]
+    options: ClassVar[Mapping[str, str]] = {}
+    sends: ClassVar[tuple[str, str]]
+    """Method and path (a regular expression) of the requests that are sends."""
+    arms: ClassVar[Mapping[str, Arm]]
+    faults: ClassVar[Mapping[str, Fault]]
+    premises: ClassVar[tuple[str, ...]] = ()
+    """Names of facts whose values a record has to give, so that it proves which checks ran."""
+    authority: ClassVar[tuple[str, ...]] = ()
+    """What names the approver and the approval in a record."""
+    reference: ClassVar[Mapping[str, str]] = {}
+    """What an earlier study measured against the live services: arm -> held, as text."""
+    repetitions: ClassVar[int] = 1
+    live_needs: ClassVar[tuple[str, ...]] = ()
+    """Environment variables without which the live service cannot be asked."""
+
+    def repetitions_of(self, fault: str) -> int:
+        """How often a cell of this fault is played, unless the command line says otherwise."""
+        return self.repetitions
+
+    def setup(self, world: World, fault: str) -> Work:
+        """Make the world of one cell; return what the agent is told."""
+        raise NotImplementedError
+
+    def outage(self, world: World, work: Work, name: str) -> None:
+        """Let the world move while nobody runs."""
+        if name != "none":
+            raise NotImplementedError(name)
+
+    def other_arguments(self, work: Work) -> dict[str, Any]:
+        """What the model asks for after a restart in the ``redecided`` cells."""
+        return work.arguments
+
+    def judge(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> Verdict:
+        """Judge by the service's own ledger. Pure."""
+        raise NotImplementedError
+
+
+    def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
+        """Whatever else is worth knowing about a cell. Pure."""
+        return {}
+
+
+@dataclass
+class World:
+    """The services of one cell, and the folder of the application on this host."""
+
+    sandbox: SandboxProcess
+    folder: Path
+    seed: int
+
+    @property
+    def control(self) -> ControlClient:
+        return self.sandbox.control
+
+    def approve(self, case: str, **fields: Any) -> None:
+        """Put an approval into the application's (very small) system of approvals."""
+        import json
+
+        (self.folder / "approvals.json").write_text(json.dumps({case: fields}), encoding="utf-8")

@@ -1,0 +1,181 @@
+"""Plays one cell: a world, an agent that dies, a world that moves, an agent that starts anew, and a verdict."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scenarios.sandbox import SandboxProcess
+from scenarios.suite import judging
+from scenarios.suite.model import Arm, Fault, Scenario, Work, World
+from scenarios.suite.process import AgentProcess, HarnessError, Life
+
+SETTLED_S = 60.0
+"""How long a cell waits for requests that are still on their way."""
+
+
+STOPPED_S = 6.0
+"""How long a stopped process stays so where the other one does not end before: it may be waiting for it."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of one arm under one fault."""
+
+    scenario: str
+    arm: str
+    fault: str
+    repetition: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario}/{self.arm}/{self.fault}/{self.repetition}"
+
+    @property
+    def command(self) -> str:
+        """The command that plays this cell again."""
+        return (
+            f"python scenarios/run.py --only {self.scenario} --arm {self.arm} --fault {self.fault} "
+            f"--reps {self.repetition}"
+        )
+
+
+class Timeline:
+    """What happened when, in seconds since the cell began."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.events: list[dict[str, Any]] = []
+
+    def add(self, what: str, at: float | None = None, **fields: Any) -> float:
+        moment = time.monotonic() if at is None else at
+        self.events.append({"at_s": round(moment - self.began, 4), "what": what, **fields})
+        return moment
+
+
+def play(scenario: Scenario, cell: Cell, sandbox: SandboxProcess, seed: int) -> dict[str, Any]:
+    """Play a cell and return all that was measured, ready for JSON. Raises ``HarnessError``."""
+    folder = Path(tempfile.mkdtemp(prefix="scenario-"))
+    try:
+        return _Run(scenario, cell, sandbox, seed, folder).result()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Run:
+    def __init__(self, scenario: Scenario, cell: Cell, sandbox: SandboxProcess, seed: int, folder: Path) -> None:
+        self.scenario = scenario
+        self.cell = cell
+        self.arm: Arm = scenario.arms[cell.arm]
+        self.fault: Fault = scenario.faults[cell.fault]
+        self.timeline = Timeline()
+        self.lives: list[Life] = []
+        self.processes: list[AgentProcess] = []
+        self.others_requests = 0
+        for control in sandbox.controls.values():
+            control.reset()
+        self.world = World(sandbox, folder, seed)
+        self.work = scenario.setup(self.world, cell.fault)
+        self.work = replace(self.work, arm=cell.arm)
+        self.environment = {**sandbox.environment, "INTERLOCK_JOURNAL": str(folder / "journal.db")}
+
+    def result(self) -> dict[str, Any]:
+        try:
+            answers, death, restart = self._played()
+        finally:
+            for process in self.processes:
+                process.end()
+        self._settled()
+        ledger = self.world.control.ledger()
+        verdict = self.scenario.judge(ledger, self.work, self.fault)
+        self.timeline.add("judged", held=verdict.held)
+        record = judging.record_of(self.arm, self.work, answers, self.environment["INTERLOCK_JOURNAL"])
+        last = max(answers, key=lambda answer: float(answer["at"]))
+        claims = [judging.claim_of(answer["artifact"]) for answer in answers]
+        settle = float(last["at"]) - restart
+        waited = judging.waited_s(record)
+        return {
+            "cell": self.cell.name,
+            "command": self.cell.command,
+            "seed": self.world.seed,
+            "ours": self.fault.ours,
+            "held": verdict.held,
+            "holds": verdict.holds,
+            "effects": list(verdict.effects),
+            "answer": judging.answer(claims, verdict),
+            "final_state": judging.final_state(answers, verdict),
+            "proof": judging.proof(record, self.scenario, verdict),
+            "tamper": judging.tamper(record),
+            "settle_s": round(settle, 3),
+            "waited_by_rule_s": waited,
+            "outage_s": round(restart - death, 3),
+            "notes": self.scenario.notes(ledger, self.work, self.fault),
+            "attempts": self.world.control.count(*self.scenario.sends) - self.others_requests,
+            "words": [answer["words"] for answer in answers],
+            "exit_codes": [life.code for life in self.lives],
+            "died_at": [life.died_at for life in self.lives if life.died_at],
+            "timeline": self.timeline.events,
+            "ledger": ledger,
+            "record": record,
+        }
+
+    def _start(self, work: Work, die_at: str | None = None, how: str = "kill") -> AgentProcess:
+        process = AgentProcess(work, self.environment, die_at, how)
+        self.processes.append(process)
+        self.lives.append(process.life)
+        self.timeline.add("agent started", life=work.life, worker=work.worker)
+        return process
+
+    def _played(self) -> tuple[list[Mapping[str, Any]], float, float]:
+        """Play; return the answers, and when the first process died and the next was started."""
+        fault, sends = self.fault, self.scenario.sends
+        if fault.rule is not None:
+            rule = dict(fault.rule)
+            self.world.control.fault(rule.pop("action"), *sends, **rule)
+        first = self._start(self.work, fault.die_at, fault.how)
+        if fault.die_at is None:
+            life = first.wait()
+            began = life.event("ready")
+            assert began is not None
+            return [self._answer(life)], float(began["at"]), float(began["at"])
+        if fault.how == "stop":
+            first.wait_stopped()
+            death = self.timeline.add("stopped")
+        else:
+            death = self.timeline.add("killed", first.wait().ended, point=fault.die_at)
+        if fault.landed:
+            self.world.control.received(1, *sends, stage="applied")
+        before = self.world.control.count(*sends)
+        self.scenario.outage(self.world, self.work, fault.outage)
+        self.others_requests = self.world.control.count(*sends) - before
+        again = replace(self.work, life=2)
+        if fault.redecided:
+            again = replace(again, arguments=self.scenario.other_arguments(self.work))
+        restart = self.timeline.add("restarted", outage=fault.outage)
+        nexts = [self._start(replace(again, life=2 + number)) for number in range(fault.workers)]
+        if fault.how == "stop":
+            nexts[0].has_ended(STOPPED_S)
+            self.timeline.add("goes on")
+            first.go_on()
+            nexts.append(first)
+        return [self._answer(process.wait()) for process in nexts], death, restart
+
+    def _answer(self, life: Life) -> Mapping[str, Any]:
+        answer = life.event("answered")
+        if answer is None:
+            raise HarnessError("the agent ended well and said nothing")
+        self.timeline.add("answered", float(answer["at"]), words=answer["words"])
+        return answer
+
+    def _settled(self) -> None:
+        """Wait until nothing is on its way to the service any more."""
+        deadline = time.monotonic() + SETTLED_S
+        while self.world.control.held():
+            if time.monotonic() > deadline:
+                raise HarnessError("a request is held for ever")
+            time.sleep(0.05)

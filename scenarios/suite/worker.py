@@ -1,0 +1,62 @@
+"""The agent's process: the same scripted agent loop for every arm; arms differ in the tool alone.
+
+``python -m scenarios.suite.worker WORK`` with ``Work`` as JSON. It tells what happens as JSON lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from scenarios.suite.model import Work
+
+
+def tell(event: str, values: dict[str, Any]) -> None:
+    """Report to the process that plays the cell."""
+    print(json.dumps({"event": event, "at": time.monotonic(), **values}, default=str), flush=True)
+
+
+def barrier(work: Work) -> None:
+    """Where several agents are to start together: say that this one is ready, and wait for the others."""
+    name = os.environ.get("SCENARIO_BARRIER")
+    if not name or work.life > 1:
+        return
+    folder = Path(name)
+    (folder / f"ready-{work.worker}").touch()
+    deadline = time.monotonic() + 60
+    while not (folder / "go").exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def main() -> int:
+    """Run the agent once."""
+    from scenarios.suite.catalogue import scenario
+
+    work = Work(**json.loads(sys.argv[1]))
+    arm = scenario(work.scenario).arms[work.arm]
+    tool = arm.make(work)
+
+    from langchain.agents import create_agent
+    from langchain_core.messages import HumanMessage
+
+    from interlock_tools.langchain.testing import ScriptedModel, calls, repeats_the_tool
+
+    model = ScriptedModel(script=[calls(tool.name, **work.arguments), repeats_the_tool])
+    agent = create_agent(model, [tool])
+    barrier(work)
+    tell("ready", {})
+    conversation = agent.invoke(
+        {"messages": [HumanMessage(f"{work.case} is approved: {json.dumps(work.arguments)}")]},
+        {"configurable": {"request_id": work.case}},
+    )
+    answer = conversation["messages"][-2]
+    tell("answered", {"words": conversation["messages"][-1].text, "artifact": answer.artifact or {}})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
