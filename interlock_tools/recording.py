@@ -115,6 +115,8 @@ class Recorder:
         body: dict[str, Any] = {"reason": reading.reason, "facts": reading.facts}
         if reading.changes:
             body["changes"] = reading.changes
+        if reading.grant is not None:
+            body["grant"] = reading.grant  # under which authority it would have been done
         if reading.why:
             body["detail"] = reading.why
         return Kind.REFUSED, self.closing(body)

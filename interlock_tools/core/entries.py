@@ -86,7 +86,7 @@ class Entry:
     orphaned           ``send``, ``clock``
     sender_lost        ``send``, ``clock``, ``lease_ms``
     committed          ``evidence``, ``by_us`` (yes, no, unknown), ``via`` (send, resend, lookup), optional ``send``
-    refused            ``reason``, optional ``changes``, ``code``, ``detail``
+    refused            ``reason``, optional ``grant``, ``changes``, ``code``, ``detail``
     ambiguous          ``reason``, optional ``detail``
     resolved           ``landed``, ``by``, ``why``
     replaced           ``effect_id`` of the later decision, ``by``

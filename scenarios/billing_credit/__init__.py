@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import stripe
 
@@ -24,7 +24,7 @@ class BillingCredit(Scenario):
     services = ("stripe",)
     sends = ("POST", "/v1/customers/.*/balance_transactions")
     arms = ARMS
-    faults = {
+    faults: ClassVar[Mapping[str, Fault]] = {
         "before_send/renewal": Fault(BEFORE_SEND, outage="renewal"),
         "before_send/billing_credit": Fault(BEFORE_SEND, outage="billing_credit", wanted=0),
         "before_send/proration": Fault(BEFORE_SEND, outage="proration"),
@@ -35,7 +35,7 @@ class BillingCredit(Scenario):
     }
     premises = ("credited_by_others",)
     authority = ("APR-7", "Approver One")
-    reference = {"no_check": "5/6", "hand_check": "6/6", "interlock": "6/6"}
+    reference: ClassVar[Mapping[str, str]] = {"no_check": "5/6", "hand_check": "6/6", "interlock": "6/6"}
     live_needs = ("STRIPE_API_KEY",)
 
     def setup(self, world: World, fault: str) -> Work:
@@ -47,7 +47,12 @@ class BillingCredit(Scenario):
         plan: Any = {"customer": customer.id, "items": [{"price": prices[0]}]}
         subscription = v1.subscriptions.create(plan)
         world.approve(CASE, id="APR-7", by="Approver One", max_amount=30_00)
-        arguments = {"customer": customer.id, "amount": CREDIT, "currency": "usd", "description": "Sorry for the outage"}
+        arguments = {
+            "customer": customer.id,
+            "amount": CREDIT,
+            "currency": "usd",
+            "description": "Sorry for the outage",
+        }
         facts = {"clock": clock.id, "subscription": subscription.id, "larger": prices[1]}
         return Work(self.key, "", fault, CASE, str(world.folder), arguments, facts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import stripe
 
@@ -23,7 +23,7 @@ class ConnectPayout(Scenario):
     services = ("stripe",)
     sends = ("POST", "/v1/transfers")
     arms = ARMS
-    faults = {
+    faults: ClassVar[Mapping[str, Fault]] = {
         "crash_after_commit": Fault(AFTER_SEND, landed=True),
         "crash_before_send_order_reversed": Fault(BEFORE_SEND, outage="order_reversed", wanted=0),
         "crash_before_send_seller_restricted": Fault(BEFORE_SEND, outage="seller_restricted", wanted=0),
@@ -31,7 +31,7 @@ class ConnectPayout(Scenario):
     }
     premises = ("refunded", "chargebacks", "seller")
     authority = ("APR-7", "Approver One")
-    reference = {"no_check": "BLOCKED", "hand_check": "BLOCKED", "interlock": "BLOCKED"}
+    reference: ClassVar[Mapping[str, str]] = {"no_check": "BLOCKED", "hand_check": "BLOCKED", "interlock": "BLOCKED"}
     live_needs = ("STRIPE_API_KEY",)
 
     def _v1(self, world: World) -> Any:

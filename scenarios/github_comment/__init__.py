@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from scenarios.github_comment.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
@@ -19,10 +19,10 @@ class GithubComment(Scenario):
     title = "A comment at a service that can only be looked at"
     invariant = "The approved comment is there once, and not at all if the issue was locked first."
     services = ("github",)
-    options = {"github.head_lag_s": "0", "github.mergeability_s": "0"}
+    options: ClassVar[Mapping[str, str]] = {"github.head_lag_s": "0", "github.mergeability_s": "0"}
     sends = ("POST", f"/repos/{REPO}/issues/[0-9]+/comments")
     arms = ARMS
-    faults = {
+    faults: ClassVar[Mapping[str, Fault]] = {
         "crash_before_send": Fault(BEFORE_SEND, ours=True),
         "crash_after_send": Fault(AFTER_SEND, landed=True, ours=True),
         "crash_before_send_locked": Fault(BEFORE_SEND, outage="locked", wanted=0, ours=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from scenarios.github_merge.arms import ARMS
 from scenarios.sandbox.github.person import Clone
@@ -23,7 +23,7 @@ class GithubMerge(Scenario):
     services = ("github",)
     sends = ("PUT", f"/repos/{REPO}/pulls/[0-9]+/merge")
     arms = ARMS
-    faults = {
+    faults: ClassVar[Mapping[str, Fault]] = {
         "before_send": Fault(BEFORE_SEND, outage="push", wanted=0),
         "after_commit": Fault(AFTER_SEND, outage="push", landed=True),
         "after_commit_squash": Fault(AFTER_SEND, outage="push", landed=True, ours=True),
@@ -32,7 +32,7 @@ class GithubMerge(Scenario):
     }
     premises = ("head",)
     authority = ("APR-7", "Approver One")
-    reference = {"no_check": "3/6", "hand_check": "6/6", "interlock": "6/6"}
+    reference: ClassVar[Mapping[str, str]] = {"no_check": "3/6", "hand_check": "6/6", "interlock": "6/6"}
     repetitions = 3
     live_needs = ("GITHUB_TOKEN", "GITHUB_REPOSITORY")
 

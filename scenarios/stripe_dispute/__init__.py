@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from scenarios.stripe_dispute.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
@@ -21,14 +21,14 @@ class StripeDispute(Scenario):
     services = ("stripe",)
     sends = ("POST", "/v1/refunds")
     arms = ARMS
-    faults = {
+    faults: ClassVar[Mapping[str, Fault]] = {
         "crash_before_send_chargeback_during_outage": Fault(BEFORE_SEND, outage="chargeback", wanted=0),
         "crash_after_send_chargeback_during_outage": Fault(AFTER_SEND, outage="chargeback", landed=True, wanted=1),
         **common_faults(),
     }
     premises = ("refunded_by_others", "chargebacks")
     authority = ("APR-7", "Approver One")
-    reference = {"no_check": "2/2", "hand_check": "2/2", "interlock": "2/2"}
+    reference: ClassVar[Mapping[str, str]] = {"no_check": "2/2", "hand_check": "2/2", "interlock": "2/2"}
     live_needs = ("STRIPE_API_KEY",)
 
     def setup(self, world: World, fault: str) -> Work:

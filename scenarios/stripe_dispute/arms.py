@@ -31,7 +31,7 @@ def no_check(work: Work) -> BaseTool:
 
 
 def hand_check(work: Work) -> BaseTool:
-    """Look for the case's refund first, in any status; then check everything that the decision saw, and only then send.
+    """Look for the case's refund, in any status; then check all that the decision saw, and then send.
 
     Approval, chargebacks and refunds by others are what a careful person would look at; see ``carefully`` for the order.
     """

@@ -1,4 +1,4 @@
-"""What the interlock arms share: a gate on the case's journal, approvals from the application's file, recovery at start."""
+"""What the interlock arms share: a gate on the case's journal, approvals from a file, recovery at start."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from langchain_core.tools import BaseTool
 
 from interlock_tools import Gate, Grant
+from interlock_tools.journal.sqlite import SqliteJournal
+from interlock_tools.testing.integration_kit import KitClock
 from scenarios.suite.model import SEND_TIMEOUT_S, Work
 
 WAIT = timedelta(seconds=16)
@@ -21,7 +23,12 @@ SEND_TIMEOUT = timedelta(seconds=SEND_TIMEOUT_S)
 
 def gate_of(work: Work) -> Gate:
     """The gate of this process. It signs what it records, with keys that are made on first use."""
-    return Gate(os.environ["INTERLOCK_JOURNAL"], signing=work.path / "keys")
+    ahead_s = float(os.environ.get("SCENARIO_AHEAD_S", "0"))
+    if not ahead_s:
+        return Gate(os.environ["INTERLOCK_JOURNAL"], signing=work.path / "keys")
+    clock = KitClock()  # a day has passed on this machine
+    clock.advance(ahead_s)
+    return Gate(SqliteJournal(os.environ["INTERLOCK_JOURNAL"], clock), signing=work.path / "keys")
 
 
 def approvals(work: Work) -> Callable[[str], Grant | None]:

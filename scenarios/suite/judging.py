@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,11 +34,11 @@ def answer(claims: Sequence[str], verdict: Verdict) -> str:
 
 
 def final_state(answers: Sequence[Mapping[str, Any]], verdict: Verdict) -> str:
-    """Whether the answer says what has become of the effect since: ``told``, ``not told``, or ``-`` where nothing has."""
+    """Whether the answer says what became of the effect since: ``told``, ``not told``, or ``-`` where nothing has."""
     if not verdict.failed:
         return "-"
     words = " ".join(str(answer["words"]) + json.dumps(answer["artifact"].get("settlement")) for answer in answers)
-    return "told" if "failed" in words else "not told"
+    return "told" if any(word in words for word in ("failed", "cancelled", "deleted", "reversed")) else "not told"
 
 
 def record_of(arm: Arm, work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:
@@ -82,8 +83,11 @@ def waited_s(record: Mapping[str, Any]) -> float:
     """How long recovery waited because a rule asked for it, in seconds: gaps before a proof that nothing can land."""
     waited = 0.0
     steps = record["steps"] if record["kind"] == "receipt" else []
-    for before, after in zip(steps, steps[1:], strict=False):
-        if before["kind"] in ("orphaned", "unknown", "sender_lost") and after["kind"] not in ("orphaned", "sender_lost"):
+    for before, after in itertools.pairwise(steps):
+        if before["kind"] in ("orphaned", "unknown", "sender_lost") and after["kind"] not in (
+            "orphaned",
+            "sender_lost",
+        ):
             gap = (after["at_ms"] - before["at_ms"]) / 1000
             waited += gap if gap > RULE_WAIT_S else 0.0
     return round(waited, 3)
@@ -103,7 +107,7 @@ def proof(record: Mapping[str, Any], scenario: Scenario, verdict: Verdict) -> di
     for name in scenario.premises:
         if not any(_has_value(step, name) for step in steps):
             missing.append(f"check {name}")
-    named = [effect for effect in verdict.effects if effect in text]
+    named = [name for name in (*verdict.effects, *verdict.also) if name in text]
     if verdict.effects and not named:
         missing.append("the effect's id")
     if not verdict.effects and not _says_no(steps):

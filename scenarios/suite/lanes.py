@@ -16,7 +16,9 @@ Heard = Callable[[Cell, dict[str, Any] | None, str | None], None]
 """Called with a cell and either its result or why it has none."""
 
 
-def cells_of(keys: Iterable[str], arms: set[str] | None, faults: set[str] | None, repetitions: int | None) -> list[Cell]:
+def cells_of(
+    keys: Iterable[str], arms: set[str] | None, faults: set[str] | None, repetitions: int | None
+) -> list[Cell]:
     """The cells of some scenarios, in their order. ``repetitions`` None: as many as each scenario asks for."""
     cells = []
     for key in keys:

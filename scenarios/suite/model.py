@@ -63,7 +63,11 @@ def common_faults(wanted: int = 1) -> dict[str, Fault]:
         ),
         "stopped": Fault(BEFORE_SEND, how="stop", wanted=wanted, ours=True),
         "two_restarts": Fault(
-            IN_FLIGHT, rule={"action": "hold", "seconds": HOLD_S, "executing": False}, workers=2, wanted=wanted, ours=True
+            IN_FLIGHT,
+            rule={"action": "hold", "seconds": HOLD_S, "executing": False},
+            workers=2,
+            wanted=wanted,
+            ours=True,
         ),
         "redecided": Fault(AFTER_SEND, landed=True, redecided=True, wanted=wanted, ours=True),
         "no_answer_500": Fault(None, rule={"action": "apply_then_status", "status": 500}, wanted=wanted, ours=True),
@@ -125,6 +129,8 @@ class Verdict:
     holds: str
     effects: tuple[str, ...]
     failed: bool = False
+    also: tuple[str, ...] = ()
+    """Further names of the same effects, such as the idempotency key that the service keeps with them."""
 
 
 class Scenario:
@@ -146,6 +152,8 @@ class Scenario:
     reference: ClassVar[Mapping[str, str]] = {}
     """What an earlier study measured against the live services: arm -> held, as text."""
     repetitions: ClassVar[int] = 1
+    race: ClassVar[bool] = False
+    """Several agents start together, and the first to reach the crash point dies; see ``agents``."""
     live_needs: ClassVar[tuple[str, ...]] = ()
     """Environment variables without which the live service cannot be asked."""
 
@@ -156,6 +164,10 @@ class Scenario:
     def setup(self, world: World, fault: str) -> Work:
         """Make the world of one cell; return what the agent is told."""
         raise NotImplementedError
+
+    def agents(self, world: World, work: Work) -> list[Work]:
+        """What each of several agents is told, where they race."""
+        return [work]
 
     def outage(self, world: World, work: Work, name: str) -> None:
         """Let the world move while nobody runs."""
@@ -170,6 +182,9 @@ class Scenario:
         """Judge by the service's own ledger. Pure."""
         raise NotImplementedError
 
+    def effects_of(self, ledger: Mapping[str, Any], work: Work, verdict: Verdict) -> Verdict:
+        """The same verdict with the effects of one agent alone, where several race."""
+        return verdict
 
     def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
         """Whatever else is worth knowing about a cell. Pure."""
@@ -183,6 +198,16 @@ class World:
     sandbox: SandboxProcess
     folder: Path
     seed: int
+    environment: dict[str, str] = field(default_factory=dict)
+    """What the agents find in their environment."""
+    ahead_s: float = 0.0
+    """How far the agent's machine has moved on in time, as the sandbox has."""
+
+    def pass_time(self, seconds: float) -> None:
+        """Time passes for the services and for the agent's machine."""
+        for control in self.sandbox.controls.values():
+            control.advance(seconds)
+        self.ahead_s += seconds
 
     @property
     def control(self) -> ControlClient:

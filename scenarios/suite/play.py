@@ -82,17 +82,19 @@ class _Run:
         self.world = World(sandbox, folder, seed)
         self.work = scenario.setup(self.world, cell.fault)
         self.work = replace(self.work, arm=cell.arm)
-        self.environment = {**sandbox.environment, "INTERLOCK_JOURNAL": str(folder / "journal.db")}
+        journal = {"INTERLOCK_JOURNAL": str(folder / "journal.db")}
+        self.environment = {**sandbox.environment, **journal, **self.world.environment}
 
     def result(self) -> dict[str, Any]:
         try:
-            answers, death, restart = self._played()
+            answers, death, restart = self._raced() if self.scenario.race else self._played()
         finally:
             for process in self.processes:
                 process.end()
         self._settled()
         ledger = self.world.control.ledger()
         verdict = self.scenario.judge(ledger, self.work, self.fault)
+        mine = self.scenario.effects_of(ledger, self.work, verdict)
         self.timeline.add("judged", held=verdict.held)
         record = judging.record_of(self.arm, self.work, answers, self.environment["INTERLOCK_JOURNAL"])
         last = max(answers, key=lambda answer: float(answer["at"]))
@@ -107,9 +109,9 @@ class _Run:
             "held": verdict.held,
             "holds": verdict.holds,
             "effects": list(verdict.effects),
-            "answer": judging.answer(claims, verdict),
-            "final_state": judging.final_state(answers, verdict),
-            "proof": judging.proof(record, self.scenario, verdict),
+            "answer": judging.answer(claims, mine),
+            "final_state": judging.final_state(answers, mine),
+            "proof": judging.proof(record, self.scenario, mine),
             "tamper": judging.tamper(record),
             "settle_s": round(settle, 3),
             "waited_by_rule_s": waited,
@@ -125,7 +127,9 @@ class _Run:
         }
 
     def _start(self, work: Work, die_at: str | None = None, how: str = "kill") -> AgentProcess:
-        process = AgentProcess(work, self.environment, die_at, how)
+        environment = {**self.environment, "SCENARIO_AHEAD_S": str(self.world.ahead_s)}
+        environment["INTERLOCK_SESSIONS"] = str(work.path / "sessions")
+        process = AgentProcess(work, environment, die_at, how)
         self.processes.append(process)
         self.lives.append(process.life)
         self.timeline.add("agent started", life=work.life, worker=work.worker)
@@ -164,6 +168,40 @@ class _Run:
             first.go_on()
             nexts.append(first)
         return [self._answer(process.wait()) for process in nexts], death, restart
+
+    def _raced(self) -> tuple[list[Mapping[str, Any]], float, float]:
+        """Several agents behind one barrier; the first to reach the crash point is killed and restarted at once."""
+        token = self.world.folder / "first"
+        barrier = self.world.folder / "barrier"
+        barrier.mkdir()
+        race = {"SCENARIO_FIRST_DIES": str(self.fault.die_at), "SCENARIO_TOKEN": str(token)}
+        self.environment = {**self.environment, **race, "SCENARIO_BARRIER": str(barrier)}
+        works = {work.worker: work for work in self.scenario.agents(self.world, replace(self.work, arm=self.cell.arm))}
+        agents = {name: self._start(work) for name, work in works.items()}
+        deadline = time.monotonic() + SETTLED_S
+        while len(list(barrier.glob("ready-*"))) < len(agents):
+            if time.monotonic() > deadline:
+                raise HarnessError("the agents did not get ready")
+            time.sleep(0.005)
+        self.timeline.add("go")
+        (barrier / "go").touch()
+        while not token.exists() and any(agent.is_running() for agent in agents.values()):
+            time.sleep(0.002)
+        if not token.exists():
+            raise HarnessError("no agent reached the crash point")
+        name = token.read_text(encoding="utf-8").partition(":")[0]
+        dead = agents[name].wait_either()
+        if dead.code == 0:
+            raise HarnessError("the agent that was to die ended well")
+        dead.died_at = self.fault.die_at
+        death = self.timeline.add("killed", dead.ended, worker=name, point=self.fault.die_at)
+        self.work = works[name]  # the record and the settling that are judged are those of the one that died
+        again = self._start(replace(works[name], life=2))
+        answers = [self._answer(again.wait_either())]
+        for other, agent in agents.items():
+            if other != name:
+                self._answer(agent.wait_either())
+        return answers, death, death
 
     def _answer(self, life: Life) -> Mapping[str, Any]:
         answer = life.event("answered")

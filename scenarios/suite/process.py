@@ -89,6 +89,19 @@ class AgentProcess:
             raise HarnessError(f"the agent ended with {self.life.code}: {self._said()}")
         return self.life
 
+    def wait_either(self, timeout_s: float = LONGEST_LIFE_S) -> Life:
+        """Wait for its end, by SIGKILL or well. Raises ``HarnessError`` for any other."""
+        try:
+            self.life.code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.end()
+            raise HarnessError(f"the agent was still running after {timeout_s:.0f} s: {self._said()}") from None
+        self.life.ended = time.monotonic()
+        self._listener.join(10)
+        if self.life.code not in (0, -signal.SIGKILL):
+            raise HarnessError(f"the agent ended with {self.life.code}: {self._said()}")
+        return self.life
+
     def wait_stopped(self, timeout_s: float = LONGEST_LIFE_S) -> None:
         """Wait until it has stopped itself. Raises ``HarnessError``."""
         deadline = time.monotonic() + timeout_s
@@ -100,6 +113,10 @@ class AgentProcess:
                 return
             time.sleep(0.005)
         raise HarnessError(f"the agent did not stop at {self._armed}")
+
+    def is_running(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
 
     def has_ended(self, timeout_s: float) -> bool:
         """Wait a while for its end; whether it came."""

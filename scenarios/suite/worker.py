@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from interlock_tools.testing.crash import CrashPoint, arm
 from scenarios.suite.model import Work
 
 
@@ -32,6 +34,23 @@ def barrier(work: Work) -> None:
         time.sleep(0.001)
 
 
+def first_dies(work: Work) -> None:
+    """Where several agents race: the first to reach the crash point is killed there, and no other."""
+    point, token = os.environ.get("SCENARIO_FIRST_DIES"), os.environ.get("SCENARIO_TOKEN")
+    if not point or not token or work.life > 1:
+        return
+
+    def die_if_first() -> None:
+        try:
+            fd = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        os.write(fd, f"{work.worker}:{point}".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    arm(CrashPoint(point), action=die_if_first)
+
+
 def main() -> int:
     """Run the agent once."""
     from scenarios.suite.catalogue import scenario
@@ -47,6 +66,7 @@ def main() -> int:
 
     model = ScriptedModel(script=[calls(tool.name, **work.arguments), repeats_the_tool])
     agent = create_agent(model, [tool])
+    first_dies(work)
     barrier(work)
     tell("ready", {})
     conversation = agent.invoke(
