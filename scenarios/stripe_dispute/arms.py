@@ -33,7 +33,7 @@ def no_check(work: Work) -> BaseTool:
 def hand_check(work: Work) -> BaseTool:
     """Look for the case's refund, in any status; then check all that the decision saw, and then send.
 
-    Approval, chargebacks and refunds by others are what a careful person would look at; see ``carefully`` for the order.
+    Approval, chargebacks and refunds by others are what a careful person would look at; see ``carefully`` for why.
     """
     files, v1 = Files(work), hand.client().v1
 

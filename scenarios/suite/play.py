@@ -180,6 +180,9 @@ class _Run:
         agents = {name: self._start(work) for name, work in works.items()}
         deadline = time.monotonic() + SETTLED_S
         while len(list(barrier.glob("ready-*"))) < len(agents):
+            for agent in agents.values():
+                if not agent.is_running():
+                    agent.wait()  # says why it ended
             if time.monotonic() > deadline:
                 raise HarnessError("the agents did not get ready")
             time.sleep(0.005)
