@@ -61,12 +61,15 @@ def _receipt(work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> 
     if effect_id is None:
         return {"kind": "none", "steps": []}
     signing = work.path / "keys"
-    gate = Gate(journal, signing=signing) if signing.exists() else Gate(journal)
+    gate = Gate(journal, signing=signing if signing.exists() else None)
     try:
+        if not signing.exists():
+            entries = gate.history(effect_id)
+            return {"kind": "entries", "steps": [{**e.body, "kind": e.kind.value, "at_ms": e.at_ms} for e in entries]}
         receipt = gate.receipt(effect_id)
     finally:
         gate.close()
-    policy = Keys.in_directory(signing).policy() + "quorum none\n" if signing.exists() else None
+    policy = Keys.in_directory(signing).policy() + "quorum none\n"
     return {"kind": "receipt", "steps": _steps(receipt), "receipt": receipt, "policy": policy}
 
 
@@ -82,7 +85,7 @@ def _steps(receipt: Mapping[str, Any]) -> list[dict[str, Any]]:
 def waited_s(record: Mapping[str, Any]) -> float:
     """How long recovery waited because a rule asked for it, in seconds: gaps before a proof that nothing can land."""
     waited = 0.0
-    steps = record["steps"] if record["kind"] == "receipt" else []
+    steps = record["steps"] if record["kind"] in ("receipt", "entries") else []
     for before, after in itertools.pairwise(steps):
         if before["kind"] in ("orphaned", "unknown", "sender_lost") and after["kind"] not in (
             "orphaned",

@@ -136,8 +136,8 @@ def overview(found: Mapping[str, Mapping[str, Any]], folder: Path) -> str:
         "# Results\n",
         (
             "Written by the programs that measured them. `python scenarios/run.py --all` plays everything again, "
-            "`--report` makes these pages from what is there; [bench-gate.json](bench-gate.json) is the speed of the gate "
-            "itself.\n"
+            "`--report` makes these pages from what is there; [bench-gate.json](bench-gate.json) is the gate's own "
+            "speed.\n"
         ),
         "## Why not write the check myself?\n",
         (
