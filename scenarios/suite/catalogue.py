@@ -23,5 +23,5 @@ def scenario(key: str) -> Scenario:
     """The scenario of this key. Raises ``KeyError``."""
     if key not in KEYS:
         raise KeyError(f"no scenario {key}; there are {', '.join(KEYS)}")
-    made: Scenario = import_module(f"scenarios.{key}").SCENARIO
+    made: Scenario = import_module(f"scenarios.cases.{key}").SCENARIO
     return made

@@ -188,11 +188,13 @@ class _Run:
             time.sleep(0.005)
         self.timeline.add("go")
         (barrier / "go").touch()
-        while not token.exists() and any(agent.is_running() for agent in agents.values()):
+        name = ""
+        while not name:
+            running = any(agent.is_running() for agent in agents.values())
+            name = token.read_text(encoding="utf-8").partition(":")[0] if token.exists() else ""
+            if not running and not name:
+                raise HarnessError("no agent reached the crash point")
             time.sleep(0.002)
-        if not token.exists():
-            raise HarnessError("no agent reached the crash point")
-        name = token.read_text(encoding="utf-8").partition(":")[0]
         dead = agents[name].wait_either()
         if dead.code == 0:
             raise HarnessError("the agent that was to die ended well")

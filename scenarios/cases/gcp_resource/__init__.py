@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from scenarios.gcp_resource.arms import ARMS
+from scenarios.cases.gcp_resource.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
 BUCKET, NAME = "configs", "config/prod.json"

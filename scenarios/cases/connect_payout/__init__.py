@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import stripe
 
-from scenarios.connect_payout.arms import ARMS
+from scenarios.cases.connect_payout.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
 SHARE = 20_00

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import stripe
 
-from scenarios.billing_credit.arms import ARMS, INCIDENT
+from scenarios.cases.billing_credit.arms import ARMS, INCIDENT
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
 CREDIT = 10_00

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from scenarios.shared_cap.arms import ARMS, CAP, CAP_CASE
+from scenarios.cases.shared_cap.arms import ARMS, CAP, CAP_CASE
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World
 
 REFUND = 20_00

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from scenarios.github_merge.arms import ARMS
+from scenarios.cases.github_merge.arms import ARMS
 from scenarios.sandbox.github.person import Clone
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
