@@ -6,18 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import requests
-import tenacity
 from github import Github, GithubException
 from github.Repository import Repository
 
 from interlock_integrations.github import gated_client
 from interlock_integrations.github.client import github_from_environment
 from interlock_integrations.transport import sending
-from scenarios.suite.hand import Instants, responded
-
-
-class Again(Exception):
-    """It is worth another try, after another look."""
+from scenarios.suite.hand import Again, Instants, responded
 
 
 def repository(owner: str, repo: str) -> Repository:
@@ -40,14 +35,3 @@ def send(call: Callable[[], Any]) -> Any:
         raise Again(f"GitHub did not answer: {type(error).__name__}") from error
     responded()
     return answer
-
-
-def with_retries(function: Callable[[], Any], tries: int = 5) -> Any:
-    """Run ``function`` again, with a pause, as long as it raises ``Again``; a few times in all."""
-    again = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Again),
-        stop=tenacity.stop_after_attempt(tries),
-        wait=tenacity.wait_exponential(0.5, max=3),
-        reraise=True,
-    )
-    return again(function)

@@ -14,12 +14,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import tenacity
 from langchain_core.tools import BaseTool, StructuredTool
 
 from interlock_tools.testing.crash import CrashPoint, reach
 from scenarios.suite.model import Work
 
 Claim = Literal["landed", "not_landed", "unknown"]
+
+
+class Again(Exception):
+    """It is worth another try, after another look."""
+
+
+def with_retries(function: Callable[[], Any], tries: int = 3, first_s: float = 0.2) -> Any:
+    """Run ``function`` again, with a pause, as long as it raises ``Again``; a few times in all."""
+    again = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(Again),
+        stop=tenacity.stop_after_attempt(tries),
+        wait=tenacity.wait_exponential(first_s, max=3),
+        reraise=True,
+    )
+    return again(function)
 
 
 class Instants:

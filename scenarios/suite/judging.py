@@ -42,9 +42,12 @@ def final_state(answers: Sequence[Mapping[str, Any]], verdict: Verdict) -> str:
 
 
 def record_of(arm: Arm, work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:
-    """The record that an arm leaves: the log of a hand-written one, the receipt of a gated one."""
+    """The record that an arm leaves: a hand-written one's log, a gated one's receipt, a workflow's steps."""
     if arm.kind == "interlock":
         return _receipt(work, answers, journal)
+    if arm.kind == "peer":
+        steps = next((list(answer["artifact"].get("steps", [])) for answer in answers), [])
+        return {"kind": "steps" if steps else "none", "steps": steps}
     lines: list[dict[str, Any]] = []
     for path in sorted(work.path.glob("log-*.jsonl")):
         lines += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

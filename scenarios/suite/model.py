@@ -84,12 +84,14 @@ class Arm:
         kind: ``hand``, ``interlock`` or ``peer``.
         why: why it is written as it is; for hand-written arms, why that is idiomatic.
         faults: the faults that it is played with; None: all.
+        checkpointed: the agent has a LangGraph checkpointer, and a restarted one resumes its thread.
     """
 
     make: Callable[[Work], BaseTool]
     kind: str
     why: str
     faults: tuple[str, ...] | None = None
+    checkpointed: bool = False
 
 
 @dataclass

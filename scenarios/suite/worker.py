@@ -51,6 +51,16 @@ def first_dies(work: Work) -> None:
     arm(CrashPoint(point), action=die_if_first)
 
 
+def checkpointer(work: Work) -> Any:
+    """LangGraph's checkpointer on SQLite, in the agent's folder."""
+    import sqlite3
+
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    path = work.path / f"checkpoints-{work.worker}.db"
+    return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
+
+
 def main() -> int:
     """Run the agent once."""
     from scenarios.suite.catalogue import scenario
@@ -65,14 +75,17 @@ def main() -> int:
     from interlock_tools.langchain.testing import ScriptedModel, calls, repeats_the_tool
 
     model = ScriptedModel(script=[calls(tool.name, **work.arguments), repeats_the_tool])
-    agent = create_agent(model, [tool])
+    saver = checkpointer(work) if arm.checkpointed else None
+    agent = create_agent(model, [tool], checkpointer=saver)
+    config: Any = {"configurable": {"request_id": work.case, "thread_id": work.case}}
+    message: Any = {"messages": [HumanMessage(f"{work.case} is approved: {json.dumps(work.arguments)}")]}
+    if saver is not None and work.life > 1 and agent.get_state(config).next:
+        message = None  # resume where the thread stopped
     first_dies(work)
     barrier(work)
     tell("ready", {})
-    conversation = agent.invoke(
-        {"messages": [HumanMessage(f"{work.case} is approved: {json.dumps(work.arguments)}")]},
-        {"configurable": {"request_id": work.case}},
-    )
+    further: Any = {"durability": "sync"} if saver is not None else {}
+    conversation = agent.invoke(message, config, **further)
     answer = conversation["messages"][-2]
     tell("answered", {"words": conversation["messages"][-1].text, "artifact": answer.artifact or {}})
     return 0

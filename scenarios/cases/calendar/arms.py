@@ -7,22 +7,17 @@ import json
 from typing import Any
 
 import requests
-import tenacity
 from googleapiclient.errors import HttpError
 from langchain_core.tools import BaseTool
 
 from interlock_integrations.calendar import CalendarToolkit, calendar_from_environment
 from interlock_integrations.transport import sending
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Files, Instants, hand_tool, responded
+from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, with_retries
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
 ZONE = "UTC"
-
-
-class Again(Exception):
-    """It is worth another try, after another look."""
 
 
 def request_status(work: Work) -> str:
@@ -81,17 +76,6 @@ class Books:
             raise Again(f"Google did not answer: {type(error).__name__}") from error
         responded()
         return made
-
-
-def with_retries(function: Any) -> Any:
-    """Run it again, with a pause, while it raises ``Again``; three times in all."""
-    again = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Again),
-        stop=tenacity.stop_after_attempt(3),
-        wait=tenacity.wait_exponential(0.2, max=2),
-        reraise=True,
-    )
-    return again(function)
 
 
 def no_check(work: Work) -> BaseTool:

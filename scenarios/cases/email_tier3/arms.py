@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import requests
-import tenacity
 from langchain_core.tools import BaseTool
 from resend.exceptions import ResendError
 
@@ -17,7 +16,7 @@ from interlock_integrations.transport import sending
 from interlock_tools import Gate
 from interlock_tools.langchain import effect_tool
 from scenarios.suite.gated import SEND_TIMEOUT, approvals, gate_of, options, recovered
-from scenarios.suite.hand import Files, Instants, hand_tool, responded
+from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, with_retries
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
@@ -26,10 +25,6 @@ SENDING_KEY, FULL_KEY = "re_sending_0123456789abcdef", "re_full_0123456789abcdef
 """Keys of the sandbox; live ones come from RESEND_API_KEY."""
 
 PROBE_FROM = "probe@unverified.invalid"
-
-
-class Again(Exception):
-    """It is worth another try under the same key."""
 
 
 def refund_status(work: Work) -> str:
@@ -62,17 +57,6 @@ def deliver(account: ResendClient, mail: dict[str, Any], key: str) -> str:
     return str(made["id"])
 
 
-def with_retries(function: Any) -> Any:
-    """Run it again, with a pause, while it raises ``Again``; a few times in all."""
-    again = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Again),
-        stop=tenacity.stop_after_attempt(5),
-        wait=tenacity.wait_exponential(0.4, max=2),
-        reraise=True,
-    )
-    return again(function)
-
-
 def no_check(work: Work) -> BaseTool:
     """Save the decision and send it with an idempotency key made of the case, after a restart again."""
     files, account = Files(work), client(SENDING_KEY)
@@ -88,7 +72,7 @@ def no_check(work: Work) -> BaseTool:
 
 def _sent(files: Files, account: ResendClient, mail: dict[str, Any], work: Work) -> Said:
     try:
-        name = with_retries(lambda: deliver(account, mail, f"mail:{work.case}"))
+        name = with_retries(lambda: deliver(account, mail, f"mail:{work.case}"), tries=5)
     except ResendError as error:
         return files.finish("not_landed", f"Resend refused it: {error.code} {error.error_type}")
     except Again as error:
@@ -123,7 +107,7 @@ def hand_check(work: Work) -> BaseTool:
         decided = files.decision(lambda: {"to": to, "subject": subject, "text": text, "approval": files.approval()})
         mail, key = mail_of(decided["to"], decided["subject"], decided["text"]), f"mail:{work.case}"
         try:
-            used = with_retries(lambda: _used(account, key))
+            used = with_retries(lambda: _used(account, key), tries=5)
         except Again as error:
             return files.finish("unknown", f"Not known: {error}.")
         status = refund_status(work)

@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import requests
-import tenacity
 from google.api_core import exceptions
 from langchain_core.tools import BaseTool
 
 from interlock_integrations.gcs import GcsToolkit, storage_from_environment
 from interlock_integrations.transport import sending
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Files, Instants, hand_tool, responded
+from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, with_retries
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
 JOB = "job"
 """Name of the metadata entry by which the hand-written arm finds what it wrote."""
-
-
-class Again(Exception):
-    """It is worth another try."""
 
 
 def upload(blob: Any, content: str, **conditions: Any) -> None:
@@ -34,17 +29,6 @@ def upload(blob: Any, content: str, **conditions: Any) -> None:
     except (requests.RequestException, ConnectionError) as error:
         raise Again(f"Google did not answer: {type(error).__name__}") from error
     responded()
-
-
-def with_retries(function: Any) -> Any:
-    """Run it again, with a pause, while it raises ``Again``; three times in all."""
-    again = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Again),
-        stop=tenacity.stop_after_attempt(3),
-        wait=tenacity.wait_exponential(0.2, max=2),
-        reraise=True,
-    )
-    return again(function)
 
 
 def no_check(work: Work) -> BaseTool:

@@ -10,8 +10,9 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.github import GithubToolkit
 from scenarios.suite import github_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Files, hand_tool
+from scenarios.suite.hand import Again, Files, hand_tool, with_retries
 from scenarios.suite.model import Arm, Work
+from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
 
 Said = tuple[str, dict[str, Any]]
 
@@ -36,8 +37,8 @@ def no_check(work: Work) -> BaseTool:
             return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
 
         try:
-            done: Said = hand.with_retries(once)
-        except hand.Again as error:
+            done: Said = with_retries(once, tries=5, first_s=0.5)
+        except Again as error:
             return files.finish("unknown", f"Not known: {error}.")
         return done
 
@@ -74,8 +75,8 @@ def hand_check(work: Work) -> BaseTool:
             return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
 
         try:
-            done: Said = hand.with_retries(once)
-        except hand.Again as error:
+            done: Said = with_retries(once, tries=5, first_s=0.5)
+        except Again as error:
             return files.finish("unknown", f"Not known: {error}.")
         return done
 
@@ -90,8 +91,49 @@ def interlock(work: Work) -> BaseTool:
     return recovered(gate, kit.get_tools())
 
 
+PLAIN = ("crash_before_send", "crash_after_send", "crash_before_send_locked", "in_flight", "no_answer_500")
+"""Faults of one worker: peers are started again as they ask to be, one at a time."""
+
+
+def _peer(work: Work) -> tuple[Act, Act]:
+    """What a peer's steps do. There is no key to give, so the send is what it is."""
+
+    def issue(arguments: dict[str, Any]) -> Any:
+        return hand.repository(arguments["owner"], arguments["repo"]).get_issue(arguments["issue_number"])
+
+    def check(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"go": not issue(arguments).locked, "claim": "not_landed", "words": "Not commented: it is locked."}
+
+    def send(arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            found = issue(arguments)
+            made = hand.send(lambda: found.create_comment(arguments["body"]))
+        except GithubException as error:
+            return {"claim": "not_landed", "words": f"GitHub refused it: {error.status}"}
+        return {"claim": "landed", "words": f"Commented: {made.id}.", "id": str(made.id)}
+
+    return check, send
+
+
+def dbos(work: Work) -> BaseTool:
+    """A DBOS workflow of two steps, the check and the send; a step that did not finish is run again."""
+    return dbos_tool(work, "create_issue_comment", *_peer(work))
+
+
+def langgraph(work: Work) -> BaseTool:
+    """The agent has a checkpointer (SQLite, durability sync) and is resumed; a call without an answer is made again."""
+
+    def send(arguments: dict[str, Any]) -> dict[str, Any]:
+        done: dict[str, Any] = with_retries(lambda: _peer(work)[1](arguments))
+        return done
+
+    return checkpointed_tool(work, "create_issue_comment", _peer(work)[0], send)
+
+
 ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or ""),
     "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or ""),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or ""),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", PLAIN),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", PLAIN, checkpointed=True),
 }

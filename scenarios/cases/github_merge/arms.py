@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.github import GithubToolkit
 from scenarios.suite import github_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Files, hand_tool
+from scenarios.suite.hand import Again, Files, hand_tool, with_retries
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
@@ -30,13 +30,13 @@ def no_check(work: Work) -> BaseTool:
                 merged = hand.send(lambda: pull.merge(merge_method=merge_method))
             except GithubException as error:
                 if error.status == 405:
-                    raise hand.Again("not mergeable yet") from error
+                    raise Again("not mergeable yet") from error
                 return files.finish("not_landed", f"GitHub refused it: {error.status}")
             return files.finish("landed", f"Merged as {merged.sha}.", id=merged.sha)
 
         try:
-            done: Said = hand.with_retries(once)
-        except hand.Again as error:
+            done: Said = with_retries(once, tries=5, first_s=0.5)
+        except Again as error:
             return files.finish("not_landed", f"Not merged: {error}.")
         return done
 
@@ -68,13 +68,13 @@ def hand_check(work: Work) -> BaseTool:
                 merged = hand.send(lambda: pull.merge(merge_method=merge_method, sha=sha))
             except GithubException as error:
                 if error.status == 405:
-                    raise hand.Again("not mergeable yet") from error
+                    raise Again("not mergeable yet") from error
                 return files.finish("not_landed", f"GitHub refused it: {error.status}")
             return files.finish("landed", f"Merged as {merged.sha}.", id=merged.sha)
 
         try:
-            done: Said = hand.with_retries(once)
-        except hand.Again as error:
+            done: Said = with_retries(once, tries=5, first_s=0.5)
+        except Again as error:
             return files.finish("unknown", f"Not known: {error}.")
         return done
 

@@ -16,6 +16,7 @@ from scenarios.suite import stripe_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
 from scenarios.suite.hand import Files, hand_tool
 from scenarios.suite.model import Arm, Work
+from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
 
 CAP = 30_00
 CAP_CASE = "case-4471"
@@ -141,6 +142,32 @@ def _gated(work: Work, refunds: dict[str, Any]) -> BaseTool:
     return recovered(gate, kit.get_tools())
 
 
+def _peer(work: Work) -> tuple[Act, Act]:
+    """What a peer's steps do: look whether it fits, then send with a key."""
+    bot = Bot(work)
+
+    def check(arguments: dict[str, Any]) -> dict[str, Any]:
+        others = hand.refunded_by_others(hand.refunds_of(bot.v1, arguments["payment_intent"]), work.case)
+        fits = others + arguments["amount"] <= CAP
+        return {"go": fits, "claim": "not_landed", "words": "Not refunded: over the cap."}
+
+    def send(arguments: dict[str, Any]) -> dict[str, Any]:
+        words, done = bot.send(arguments["payment_intent"], arguments["amount"])
+        return {**done, "words": words}
+
+    return check, send
+
+
+def dbos(work: Work) -> BaseTool:
+    """Each bot is a DBOS workflow of two steps: whether it fits under the cap, and the send with a key."""
+    return dbos_tool(work, "create_refund", *_peer(work))
+
+
+def langgraph(work: Work) -> BaseTool:
+    """Each bot has a checkpointer (SQLite, durability sync); its tool looks whether it fits, and sends with a key."""
+    return checkpointed_tool(work, "create_refund", *_peer(work))
+
+
 ONE_HOST = ("after_commit", "before_send")
 TWO_HOSTS = ("two_hosts/after_commit", "two_hosts/before_send")
 
@@ -151,4 +178,6 @@ ARMS = {
     "hand_sql": Arm(hand_sql, "hand", hand_sql.__doc__ or "", TWO_HOSTS),
     "interlock_core": Arm(interlock_core, "interlock", interlock_core.__doc__ or "", ONE_HOST),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or "", ONE_HOST + TWO_HOSTS),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", ONE_HOST),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", ONE_HOST, checkpointed=True),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import stripe
 from langchain_core.tools import BaseTool
 
 from interlock_integrations.stripe import StripeToolkit
@@ -11,6 +12,7 @@ from scenarios.suite import stripe_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
 from scenarios.suite.hand import Files, hand_tool
 from scenarios.suite.model import Arm, Work
+from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
 
 
 def no_check(work: Work) -> BaseTool:
@@ -73,8 +75,57 @@ def interlock(work: Work) -> BaseTool:
     return recovered(gate, kit.get_tools())
 
 
+PLAIN = (
+    "crash_before_send_chargeback_during_outage",
+    "crash_after_send_chargeback_during_outage",
+    "in_flight",
+    "no_answer_500",
+)
+"""Faults of one worker: peers are started again as they ask to be, one at a time."""
+
+
+def _peer(work: Work) -> tuple[Act, Act]:
+    """What a peer's steps do: the check once, as a step of its own; the send with a key, as both documentations say."""
+    v1 = hand.client().v1
+
+    def check(arguments: dict[str, Any]) -> dict[str, Any]:
+        found = hand.chargebacks_of(v1, payment_intent=arguments["payment_intent"])
+        return {"go": not found, "claim": "not_landed", "words": f"Not refunded: charged back, {found}."}
+
+    def send(arguments: dict[str, Any]) -> dict[str, Any]:
+        params: Any = {**arguments, "metadata": {hand.CASE: work.case}}
+        try:
+            made = hand.create(lambda: v1.refunds.create(params, {"idempotency_key": f"refund:{work.case}"}))
+        except stripe.InvalidRequestError as error:
+            return {"claim": "not_landed", "words": f"Stripe refused it: {error.user_message}"}
+        return {"claim": "landed", "words": hand.told("Refund", made), "id": made["id"]}
+
+    return check, send
+
+
+def dbos(work: Work) -> BaseTool:
+    """A DBOS workflow of two steps, the check and the send; the send has an idempotency key."""
+    return dbos_tool(work, "create_refund", *_peer(work))
+
+
+def langgraph(work: Work) -> BaseTool:
+    """The agent has a checkpointer (SQLite, durability sync) and is resumed; the tool sends with an idempotency key.
+
+    A check inside the tool would refuse what the tool itself has just done, so the tool makes none.
+    """
+    _, send = _peer(work)
+
+    def with_tries(arguments: dict[str, Any]) -> dict[str, Any]:
+        done: dict[str, Any] = hand.with_retries(lambda: send(arguments))
+        return done
+
+    return checkpointed_tool(work, "create_refund", lambda arguments: {}, with_tries)
+
+
 ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or ""),
     "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or ""),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or ""),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", PLAIN),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", PLAIN, checkpointed=True),
 }
