@@ -204,7 +204,10 @@ class Report:
         elif answer is Answer.YES and not weak and word is Word.WITNESSED:
             word = Word.CONFIRMED_BY_SERVICE
         open_ = "the account can edit what this answer rests on" if weak else ""
-        line = Line("service", answer, finding.says, f"the service, today ({finding.carrier.value} carrier)", open_)
+        voucher = f"the service, today ({finding.carrier.value} carrier)"
+        if finding.agrees is Answer.UNKNOWN and not weak:
+            voucher = ""
+        line = Line("service", answer, finding.says, voucher, open_)
         checks = tuple(line if old.name == "service" else old for old in self.checks)
         return replace(self, word=word, checks=checks, service=answer)
 
