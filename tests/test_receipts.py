@@ -198,7 +198,8 @@ class AskingTheService(unittest.TestCase):
             with self.subTest(finding):
                 report = verify(receipt, FULL, finding)
                 self.assertEqual((report.word, report.exit_code), (word, code))
-                self.assertIn(finding.carrier.value, report.line("service").vouched_by)
+                asked = finding.agrees is not Answer.UNKNOWN
+                self.assertEqual(finding.carrier.value in report.line("service").vouched_by, asked)
 
     def test_the_service_does_not_lift_what_is_not_witnessed(self) -> None:
         finding = ServiceFinding(Answer.YES, "seen")
