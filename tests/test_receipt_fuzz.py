@@ -68,8 +68,8 @@ ODD = (
 def seeds() -> list[bytes]:
     private = (("payload", "payment_intent"), ("evidence", "id"))
     found = []
-    for paths in ((), private):
-        book = Book(WRITER, LOG, paths)
+    for paths, shared in (((), False), ((), True), (private, False), (private, True)):
+        book = Book(WRITER, LOG, paths, shared)
         effects = []
         for story in STORIES.values():
             effects.append(book.write(story[:3]))

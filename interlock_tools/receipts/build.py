@@ -70,8 +70,9 @@ def seal_entry(
     private: Sequence[Path] = (),
     secret: bytes = b"",
     body_text: str | None = None,
+    covered_by: int | None = None,
 ) -> Sealed:
-    """Return the record of a journal entry, signed if there is a signer.
+    """Return the record of a journal entry, signed if there is a signer and no later record covers it.
 
     Args:
         entry: the entry as it is written to the journal.
@@ -82,6 +83,8 @@ def seal_entry(
         secret: the effect's secret, needed where something is private.
         body_text: the canonical text of the entry's body, where the journal has
             it at hand.
+        covered_by: the number of the last entry that is committed together with
+            this one, whose signature covers it; None for that one itself.
 
     Raises:
         FormatError: something has no canonical form, or a secret is needed.
@@ -90,8 +93,8 @@ def seal_entry(
         if len(secret) < 16:
             raise FormatError("private values need a secret of at least 16 bytes")
         entry, body_text = replace(entry, body=conceal(entry.body, private, secret)), None
-    payload = Record(entry, prev.hex() if prev is not None else None, service).payload(body_text)
-    return Sealed(seal(payload, signer), record_hash(payload))
+    payload = Record(entry, prev.hex() if prev is not None else None, service, covered_by).payload(body_text)
+    return Sealed(seal(payload, signer if covered_by is None else None), record_hash(payload))
 
 
 def seal_key_change(change: KeyChange, signer: Signer | None) -> Sealed:

@@ -181,9 +181,13 @@ class Book:
         writer: signs records; None where signing is off.
         log: signs checkpoints, under the log's name.
         private: what is hidden in records.
+        shared: whether entries that are written together share a signature, as in a journal.
     """
 
-    def __init__(self, writer: Signer | None, log: Signer | None = None, private: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, writer: Signer | None, log: Signer | None = None, private: Sequence[Path] = (), shared: bool = False
+    ) -> None:
+        self.shared = shared
         self.writer = writer
         self.log = log
         self.private = private
@@ -208,18 +212,26 @@ class Book:
     def go_on(self, effect: str, story: Story, *, start_ms: int = START_MS) -> str:
         """Append further entries to an effect."""
         entries = self.entries.setdefault(effect, [])
+        last = len(entries) + len(story)
         for kind, body in story:
             number = len(entries) + 1
-            self.append(Entry(effect, number, kind, start_ms + number * 1000, body))
+            covered_by = last if self.shared and number != last else None
+            self.append(Entry(effect, number, kind, start_ms + number * 1000, body), covered_by)
         return effect
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: Entry, covered_by: int | None = None) -> None:
         """Append one entry: its record, its leaf."""
         records = self.records.setdefault(entry.effect_id, [])
         prev = records[-1].hash if records else None
         service = {"name": "stripe", "account": "acct_1"} if not records else None
         sealed = seal_entry(
-            entry, prev, self.writer, service=service, private=self.private, secret=self.secret if self.private else b""
+            entry,
+            prev,
+            self.writer,
+            service=service,
+            private=self.private,
+            secret=self.secret if self.private else b"",
+            covered_by=covered_by,
         )
         self.entries.setdefault(entry.effect_id, []).append(entry)
         records.append(sealed)
