@@ -14,9 +14,10 @@ from ..core.states import Send
 from ..errors import JournalError
 from .clock import Clock, SystemClock
 from .pg.appends import budget_key, from_text
+from .pg.records import PostgresRecords
 from .pg.store import Store
 from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
-from .records import NoRecords, Records, Sealing
+from .records import Records, Sealing
 from .writes import CLOSED, Plan
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -46,7 +47,7 @@ class PostgresJournal:
         self.url = self._store.target.url
         self._closed = False
         self.sealing: Sealing | None = None
-        self.records: Records = NoRecords(self.url)
+        self.records: Records = PostgresRecords(self._open)
 
     @property
     def liveness(self) -> str:
@@ -59,7 +60,13 @@ class PostgresJournal:
         return self._store
 
     def append(self, writes: Sequence[Write]) -> None:
-        self._open().append([Plan(write) for write in writes])
+        plans = [Plan(write) for write in writes]
+        if self.sealing is None:
+            self._open().append(plans)
+            return
+        self.sealing.seal(self, plans)
+        self._open().append(plans)
+        self.sealing.written(plans)
 
     def entries(self, effect_id: str) -> list[Entry]:
         rows = self._open().read("entries", (effect_id,))

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..errors import JournalUnusable
-
 if TYPE_CHECKING:
     from ..core.entries import Entry
 
@@ -138,25 +136,3 @@ def last_leaf(level: int, position: int) -> int:
 def hash_in(nodes: bytes, level: int) -> bytes:
     """Return one of the hashes that a record completes."""
     return nodes[level * HASH_BYTES : (level + 1) * HASH_BYTES]
-
-
-class NoRecords:
-    """Stands where a journal cannot keep a signed log yet. Nothing is signed, so there is nothing to read."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def fact(self, name: str) -> str | None:
-        """There is none."""
-        return None
-
-    def of(self, effect_id: str) -> list[Stored]:
-        """There are none."""
-        return []
-
-    def secret(self, effect_id: str) -> Secret | None:
-        """There is none."""
-        return None
-
-    def __getattr__(self, name: str) -> Any:
-        raise JournalUnusable(f"{self._url}: this kind of journal cannot be signed yet; use a SQLite journal")

@@ -75,13 +75,17 @@ class Append:
                     freeing.append(len(entries))
                 elif entry.kind is Kind.DISPATCHED:
                     items += self._items(len(entries), entry.body.get("budgets") or ())
-        self.values = (
+        self.values: tuple[Any, ...] = (
             self.token,
             *_columns(effects, 6),
             *_columns(entries, 4),
             _array(freeing),
             *_columns(items, 4),
         )
+        self.query = "append"
+        if any(plan.seals for plan in plans):
+            self.query = "append_sealed"
+            self.values += _sealed(plans)
 
     def _items(self, number: int, budgets: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
         """What one entry reserves, in an order that is the same for everybody, so that nobody waits in a circle."""
@@ -152,6 +156,15 @@ class Append:
         if error.sqlstate == "IL004":
             raise JournalError("an effect holds its budgets already; name them once") from None
         raise translated(error, target) from None
+
+
+def _sealed(plans: Sequence[Plan]) -> tuple[str, ...]:
+    """The records of an append's entries. All are sealed, or none is: signing belongs to the journal."""
+    records = [
+        (plan.effect_id, seal.hash.hex(), seal.signature.hex(), seal.service) for plan in plans for seal in plan.seals
+    ]
+    secrets_ = [(plan.secret.secret.hex(), plan.secret.paths) if plan.secret else (None, None) for plan in plans]
+    return (*_columns(records, 4), *_columns(secrets_, 2))
 
 
 def _ended_connection(error: psycopg.Error, connection: Connection | None) -> bool:

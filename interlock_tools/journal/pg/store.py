@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +121,16 @@ class Store:
     def append(self, plans: Sequence[Plan]) -> None:
         """Commit one append. Durable when it returns."""
         self._here()
-        Append(plans).carry_out(self._pool, self.target, self.sql["append"])
+        append = Append(plans)
+        append.carry_out(self._pool, self.target, self.sql[append.query])
 
-    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    @property
+    def pool(self) -> Pool:
+        """This process's connections."""
+        self._here()
+        return self._pool
+
+    def read(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """Run one query by its name. Once more if the connection was a stale one."""
         self._here()
         for last in (False, True):

@@ -51,3 +51,72 @@ UPDATE interlock.sessions SET state = 'ended' WHERE name = %s AND state = 'open'
 
 -- longest_lease: what a session that nobody knows may have been given.
 SELECT longest_lease_ms FROM interlock.journal;
+
+-- append_sealed: one append with the records of its entries, as one statement and so one transaction.
+SELECT interlock.append_sealed(%s, %s::text[], %s::integer[], %s::integer[], %s::text[], %s::text[], %s::integer[],
+    %s::integer[], %s::text[], %s::bigint[], %s::text[], %s::integer[],
+    %s::integer[], %s::text[], %s::bigint[], %s::bigint[],
+    %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]);
+
+-- lock_log: nobody else gives places in the log until this transaction ends.
+LOCK TABLE interlock.key_changes IN SHARE ROW EXCLUSIVE MODE;
+
+-- log_size: how many records have a place in the log.
+SELECT 1 + greatest(
+    (SELECT coalesce(max(leaf), -1) FROM interlock.records), (SELECT coalesce(max(leaf), -1) FROM interlock.key_changes)
+);
+
+-- to_place: some records that have no place in the log yet; those of an effect in order.
+SELECT position, seq, hash FROM interlock.records WHERE leaf IS NULL ORDER BY position, seq LIMIT %s;
+
+-- place: give records their places.
+UPDATE interlock.records r SET leaf = n.leaf, nodes = decode(n.nodes, 'hex')
+FROM unnest(%s::bigint[], %s::integer[], %s::bigint[], %s::text[]) AS n (position, seq, leaf, nodes)
+WHERE r.position = n.position AND r.seq = n.seq;
+
+-- log_nodes: what one record completed.
+SELECT nodes FROM interlock.records WHERE leaf = %(leaf)s
+UNION ALL SELECT nodes FROM interlock.key_changes WHERE leaf = %(leaf)s;
+
+-- add_key_change: a change of a key at the end of the log.
+INSERT INTO interlock.key_changes (leaf, nodes, signature, statement) VALUES (%s, %s, %s, %s);
+
+-- records: an effect's records in order.
+SELECT r.seq, r.leaf, r.hash, r.signature, r.service FROM interlock.effects f JOIN interlock.records r USING (position)
+WHERE f.effect_id = %s ORDER BY r.seq;
+
+-- secret: what salts an effect's private values, and which those are.
+SELECT s.secret, s.paths FROM interlock.effects f JOIN interlock.effect_secrets s USING (position)
+WHERE f.effect_id = %s;
+
+-- key_changes: the changes of keys in order.
+SELECT leaf, nodes, signature, statement FROM interlock.key_changes ORDER BY leaf;
+
+-- checkpoint_after: the first checkpoint that covers a record.
+SELECT note FROM interlock.checkpoints WHERE size > %s ORDER BY size LIMIT 1;
+
+-- checkpoint_witnessed: the first checkpoint that covers a record and that enough witnesses signed.
+SELECT note FROM interlock.checkpoints WHERE size > %s AND witnessed = 1 ORDER BY size LIMIT 1;
+
+-- keep_checkpoint: keep the latest checkpoint though no witness signed it, because the log moves in it.
+UPDATE interlock.checkpoints SET witnessed = 2 WHERE witnessed = 0;
+
+-- forget_checkpoints: remove checkpoints that no witness signed and that a later one replaces.
+DELETE FROM interlock.checkpoints WHERE size < %s AND witnessed = 0;
+
+-- put_checkpoint: keep a checkpoint; of two with one size the one that enough witnesses signed.
+INSERT INTO interlock.checkpoints AS c (size, note, witnessed) VALUES (%s, %s, %s)
+ON CONFLICT (size) DO UPDATE SET note = excluded.note, witnessed = excluded.witnessed
+WHERE excluded.witnessed > 0 OR c.witnessed = 0;
+
+-- drop_checkpoints: forget all checkpoints, where the log goes on under another name.
+DELETE FROM interlock.checkpoints;
+
+-- log_fact: one fact about the log.
+SELECT value FROM interlock.log_facts WHERE name = %s;
+
+-- put_log_fact: remember a fact about the log.
+INSERT INTO interlock.log_facts (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- drop_log_fact: forget a fact about the log.
+DELETE FROM interlock.log_facts WHERE name = %s;
