@@ -119,6 +119,20 @@ class Records:
         value: dict[str, Any] = json.loads(self.receipt(effect_id, disclosing))
         return value
 
+    def erase(self, effect_id: str) -> None:
+        """Erase the private values of an effect that is closed. Its receipts stay as good as they are.
+
+        Signatures and proofs are over salted digests, and the salt is erased too. Copies of the journal, and what
+        the database has not overwritten yet, are the operator's to see to. A later call of the same request is
+        answered as one with another payload.
+
+        Raises:
+            NotDecidable: there is no such effect, it is open, or nothing of it is private.
+        """
+        from .sealing.sealer import erase
+
+        erase(self._journal, effect_id)
+
     def write(self, effect_ids: Iterable[str]) -> None:
         """Write receipts into ``receipts_dir``, where one was named."""
         if self._front is not None:

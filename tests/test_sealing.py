@@ -284,6 +284,36 @@ class Private(SealingCase):
         report = self.assertWord(Word.LOGGED, outcome)
         self.assertIn("private", report.line("evidence").says + str(report.line("disclosures").says))
 
+    def test_erased_values_are_gone_and_receipts_stay_good(self) -> None:
+        self.sign()
+        refund = self.refund(private=("payload.case", "evidence.case"))
+        outcome = refund("jane@example.org")
+        self.gate.records.flush()
+        before = self.gate.receipt(outcome.effect_id)
+        told = self.gate.receipt(outcome.effect_id, disclosing=["payload.case"])
+        self.gate.records.erase(outcome.effect_id)
+        for receipt in (before, self.gate.receipt(outcome.effect_id)):
+            report = verify(receipt, self.policy())
+            self.assertEqual((report.word, report.failed), (Word.LOGGED, ()), str(report))
+        self.assertEqual(verify(told, self.policy()).line("disclosures").answer, Answer.YES, "what was told was told")
+        bodies = str([entry.body for entry in self.gate.history(outcome.effect_id)])
+        self.assertNotIn("jane@example.org", bodies.replace(outcome.request_key, ""))
+        for again in ("erased before", "erased before"):
+            with self.assertRaisesRegex(NotDecidable, again):
+                self.gate.records.erase(outcome.effect_id)
+        with self.assertRaises(NotDecidable):
+            self.gate.receipt(outcome.effect_id, disclosing=["payload.case"])
+        sent = len(self.service.requests)
+        self.assertOutcome(refund("jane@example.org"), "REFUSED:conflicting_payload")
+        self.assertEqual(len(self.service.requests), sent)
+        self.assertOutcome(self.refund("other")("2"), "COMMITTED")
+
+    def test_only_a_closed_effect_is_erased(self) -> None:
+        self.sign()
+        outcome = self.refund(private=("payload.case",)).propose("1")
+        with self.assertRaisesRegex(NotDecidable, "is open"):
+            self.gate.records.erase(outcome.effect_id)
+
 
 class Files(SealingCase):
     def read(self, effect_id: str) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from interlock_tools import BadArguments, DefinitionError, Gate
 def gate_from_environment() -> Gate:
     """Return a gate on the journal that ``INTERLOCK_JOURNAL`` names (a path or a URL).
 
+    ``INTERLOCK_SIGNING`` names a directory of keys, to sign what is recorded, and
+    ``INTERLOCK_WITNESSES`` a policy with witnesses.
+
     Raises:
         DefinitionError: it is not set.
         JournalUnusable: it cannot be opened.
@@ -23,7 +26,8 @@ def gate_from_environment() -> Gate:
         raise DefinitionError(
             "set INTERLOCK_JOURNAL to a file that outlives the process, or a postgresql:// URL, or pass gate=Gate(...)"
         )
-    return Gate(journal)
+    signing, witnesses = os.environ.get("INTERLOCK_SIGNING"), os.environ.get("INTERLOCK_WITNESSES")
+    return Gate(journal, signing=signing or None, witnesses=witnesses or None)
 
 
 def check_text(name: str, value: Any, pattern: str, longest: int = 300) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import CommitUnknown
@@ -18,7 +18,7 @@ WAIT_S = 120.0
 """Longest wait for the thread that commits; far beyond what it may take."""
 
 
-Statements = Sequence[tuple[str, Sequence[Any]]]
+Statements = Sequence[tuple[str, Sequence[Any] | Mapping[str, Any]]]
 """Queries by name, and what is bound to them."""
 
 

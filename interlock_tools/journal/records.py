@@ -119,6 +119,13 @@ class Records(Protocol):
         """Keep a checkpoint in place of earlier ones that no witness signed."""
         ...
 
+    def erase(self, effect_id: str, bodies: dict[int, str]) -> None:
+        """Replace bodies of an effect's entries, by number, and forget what salts its private values.
+
+        When it has returned, that is durable; if the process dies before, all of it is so or none of it.
+        """
+        ...
+
     def fact(self, name: str) -> str | None:
         """Return a fact about the log."""
         ...

@@ -58,6 +58,12 @@ class SqliteRecords:
     def put_checkpoint(self, size: int, note: str, witnessed: bool) -> None:
         self._database.write_log((("put_checkpoint", (size, note, int(witnessed))), ("forget_checkpoints", (size,))))
 
+    def erase(self, effect_id: str, bodies: dict[int, str]) -> None:
+        statements: list[tuple[str, Any]] = [("erase_begin", ())]
+        for seq, body in bodies.items():
+            statements.append(("erase_body", {"body": body, "seq": seq, "effect": effect_id}))
+        self._database.write_log([*statements, ("erase_secret", (effect_id,)), ("erase_end", ())])
+
     def fact(self, name: str) -> str | None:
         rows = self._read("log_fact", name)
         return rows[0][0] if rows else None

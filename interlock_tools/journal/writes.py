@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import canonical
@@ -332,7 +332,9 @@ class Batch:
         _execute_chunked(self._cursor, _ADD_SEALED, values, COLUMNS + 4)
         self.tree = tree
 
-    def write_more(self, statements: Sequence[tuple[str, Sequence[Any]]], key_changes: Sequence[Seal]) -> None:
+    def write_more(
+        self, statements: Sequence[tuple[str, Sequence[Any] | Mapping[str, Any]]], key_changes: Sequence[Seal]
+    ) -> None:
         """Write what belongs to the log and to no effect."""
         for query, values in statements:
             self._cursor.execute(QUERIES[query], values)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from ..core.canonical import encode
 from ..core.entries import Entry, Kind
-from ..errors import JournalError, SigningFailed, describe
+from ..core.states import fold
+from ..errors import JournalError, NotDecidable, SigningFailed, describe
 from ..journal.protocol import Journal
 from ..journal.records import Seal, Sealable, Secret
 from ..receipts.dsse import IN_TOTO, pae
@@ -158,3 +159,18 @@ def payload_of(
         hidden = conceal(entry.body, paths, secret)
         entry = Entry(entry.effect_id, entry.seq, entry.kind, entry.at_ms, hidden)
     return Record(entry, previous.hex() if previous is not None else None, service, covered_by).payload()
+
+
+def erase(journal: Journal, effect_id: str) -> None:
+    """Hide an effect's private values in the journal itself, and forget their salt. Raises ``NotDecidable``."""
+    entries = journal.entries(effect_id)
+    if not entries:
+        raise NotDecidable(f"there is no effect {effect_id} in this journal")
+    if not fold(entries).is_closed:
+        raise NotDecidable(f"effect {effect_id} is open, and its values are needed to bring it to an end")
+    found = journal.records.secret(effect_id)
+    if found is None:
+        raise NotDecidable(f"effect {effect_id} has no private values, or they were erased before")
+    paths = paths_of(found)
+    hidden = {entry.seq: encode(conceal(entry.body, paths, found.secret)) for entry in entries}
+    journal.records.erase(effect_id, hidden)

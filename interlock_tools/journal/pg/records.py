@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from ...errors import JournalError
 from ..records import Seal, Secret, Stored, hash_in, last_leaf
 from .appends import translated
 from .pool import Connection
@@ -50,8 +51,8 @@ class PostgresRecords:
         for _ in range(_MOST_ROUNDS):
             placed, size = self._write(_place)
             if placed < AT_ONCE:
-                break
-        return int(size)
+                return int(size)
+        raise JournalError("records come faster than they can be given their places in the log")
 
     def node(self, level: int, position: int) -> bytes:
         return hash_in(bytes(self._read("log_nodes", {"leaf": last_leaf(level, position)})[0][0]), level)
@@ -96,6 +97,9 @@ class PostgresRecords:
 
     def put_checkpoint(self, size: int, note: str, witnessed: bool) -> None:
         self._run(("put_checkpoint", (size, note, int(witnessed))), ("forget_checkpoints", (size,)))
+
+    def erase(self, effect_id: str, bodies: dict[int, str]) -> None:
+        self._run(("erase", (effect_id, list(bodies), list(bodies.values()))))
 
     def fact(self, name: str) -> str | None:
         rows = self._read("log_fact", (name,))

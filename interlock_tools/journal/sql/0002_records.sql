@@ -61,3 +61,13 @@ CREATE TRIGGER key_changes_stay BEFORE DELETE ON key_changes
 BEGIN
     SELECT RAISE(ROLLBACK, 'changes of keys are never removed');
 END;
+
+-- The next one takes its place.
+DROP TRIGGER entries_keep;
+
+-- An entry is never changed, but for its private values, which may be erased.
+CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
+WHEN NOT EXISTS (SELECT 1 FROM log_facts WHERE name = 'erasing')
+BEGIN
+    SELECT RAISE(ROLLBACK, 'entries are never changed');
+END;

@@ -130,3 +130,16 @@ INSERT INTO log_facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE S
 
 -- drop_log_fact: forget a fact about the log.
 DELETE FROM log_facts WHERE name = ?;
+
+-- erase_begin: allow that bodies are replaced, within this transaction.
+INSERT INTO log_facts (name, value) VALUES ('erasing', 'yes');
+
+-- erase_body: replace a body by one that hides its private values.
+UPDATE entries SET body = :body
+WHERE id = (SELECT (first.id & ~1048575) + :seq FROM entries AS first WHERE first.effect_id = :effect);
+
+-- erase_secret: forget what salts an effect's private values.
+DELETE FROM effect_secrets WHERE position = (SELECT first.id >> 20 FROM entries AS first WHERE first.effect_id = ?);
+
+-- erase_end: allow it no longer.
+DELETE FROM log_facts WHERE name = 'erasing';

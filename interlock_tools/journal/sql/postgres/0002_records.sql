@@ -94,3 +94,25 @@ BEGIN
     END IF;
     RETURN answer;
 END $$;
+
+-- An entry is never changed and never removed, but for its private values, which may be erased (`erase`).
+CREATE OR REPLACE FUNCTION interlock.keep() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'entries' AND current_setting('interlock.erasing', true) = 'yes' THEN
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION '% of the journal are never changed and never removed', TG_TABLE_NAME USING ERRCODE = 'IL005';
+END $$;
+
+-- Replace bodies of an effect's entries by ones that hide its private values, and forget what salts those.
+CREATE FUNCTION interlock.erase(effect_ text, seqs integer[], bodies text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    here bigint;
+BEGIN
+    SELECT position INTO here FROM interlock.effects WHERE effect_id = effect_;
+    PERFORM set_config('interlock.erasing', 'yes', true);
+    UPDATE interlock.entries e SET body = n.body FROM unnest(seqs, bodies) AS n (seq, body)
+    WHERE e.position = here AND e.seq = n.seq;
+    PERFORM set_config('interlock.erasing', 'no', true);
+    DELETE FROM interlock.effect_secrets WHERE position = here;
+END $$;

@@ -120,3 +120,6 @@ INSERT INTO interlock.log_facts (name, value) VALUES (%s, %s) ON CONFLICT (name)
 
 -- drop_log_fact: forget a fact about the log.
 DELETE FROM interlock.log_facts WHERE name = %s;
+
+-- erase: hide an effect's private values for ever.
+SELECT interlock.erase(%s, %s::integer[], %s::text[]);
