@@ -42,6 +42,7 @@ from .gate import Gate
 from .on_send import OnSend
 from .outcome import Outcome, Reason, Status
 from .recovery import Report
+from .settlement import Settlement
 
 if TYPE_CHECKING:
     from .receipts import Policy, parse_policy, verify
@@ -100,6 +101,7 @@ __all__ = [
     "Report",
     "SendError",
     "SendRevoked",
+    "Settlement",
     "Signing",
     "SigningFailed",
     "Status",

@@ -37,9 +37,14 @@ class Reader:
     names: tuple[str, ...] | None
     takes_key: bool
     takes_facts: bool = False
+    takes_evidence: bool = False
 
     def arguments(
-        self, payload: Mapping[str, Any], idempotency_key: str, facts: Mapping[str, Any] | None = None
+        self,
+        payload: Mapping[str, Any],
+        idempotency_key: str,
+        facts: Mapping[str, Any] | None = None,
+        evidence: Any = None,
     ) -> dict[str, Any]:
         """Return the keyword arguments for one call."""
         chosen = dict(payload) if self.names is None else {name: payload[name] for name in self.names}
@@ -47,6 +52,8 @@ class Reader:
             chosen["idempotency_key"] = idempotency_key
         if self.takes_facts:
             chosen["facts"] = dict(facts or {})
+        if self.takes_evidence:
+            chosen["evidence"] = evidence
         return chosen
 
 
@@ -81,7 +88,8 @@ class Definition:
     amount: Reader | None
     budget: Reader | None
     lookup: Reader | None
-    watch: Callable[..., Any] | None
+    watch: Reader | None
+    watch_many: Callable[..., Any] | None
     declared: Contract
     contract: ServiceContract
 
@@ -190,6 +198,7 @@ def define(
     budget: Callable[..., Any] | None,
     lookup: Callable[..., Any] | None,
     watch: Callable[..., Any] | None,
+    watch_many: Callable[..., Any] | None,
     contract: Contract,
 ) -> Definition:
     """Check a declaration and return the definition. Raises ``DefinitionError``."""
@@ -211,6 +220,7 @@ def define(
             ("amount", amount),
             ("budget", budget),
             ("lookup", lookup),
+            ("watch", watch),
         )
     }
     looked_up = reader_of["lookup"]
@@ -243,7 +253,8 @@ def define(
         amount=reader_of["amount"],
         budget=reader_of["budget"],
         lookup=looked_up,
-        watch=watch,
+        watch=reader_of["watch"],
+        watch_many=watch_many,
         declared=contract,
         contract=contract.plain(has_lookup=lookup is not None),
     )
@@ -280,7 +291,7 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
         raise DefinitionError(f"{name}: {role}= must be a plain function of the arguments, not async")
     known = set(arguments)
     names: list[str] = []
-    takes_all = takes_key = takes_facts = False
+    takes_all = takes_key = takes_facts = takes_evidence = False
     for parameter in _parameters(name, function).values():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_all = True
@@ -288,6 +299,8 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
             takes_key = True
         elif parameter.name == "facts" and role == "lookup":
             takes_facts = True
+        elif parameter.name == "evidence" and role == "watch":
+            takes_evidence = True
         elif parameter.name in known and parameter.kind is not parameter.POSITIONAL_ONLY:
             names.append(parameter.name)
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
@@ -297,7 +310,7 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
             )
     if role == "key" and takes_key:
         raise DefinitionError(f"{name}: the request key comes before the idempotency key; key= cannot take it")
-    return Reader(function, None if takes_all else tuple(names), takes_key, takes_facts)
+    return Reader(function, None if takes_all else tuple(names), takes_key, takes_facts, takes_evidence)
 
 
 def _exact_types(function: Callable[..., Any], arguments: Iterable[str]) -> dict[str, tuple[type, ...]]:

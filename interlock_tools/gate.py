@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from .commands import arun, run
 from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
 from .core.entries import Entry, Kind
 from .core.states import IllegalTransition, Phase, State, fold
-from .definition import Definition, Request, define
-from .effect import AsyncEffect, Effect, seconds, words
+from .decorator import EffectDecorator
+from .definition import Definition, Request
+from .effect import seconds, words
 from .errors import BadArguments, DefinitionError, NotDecidable, NotRegistered
 from .flow import EffectFlow, next_decision, proposed_body, request_of
 from .journal.open import open_journal
@@ -23,10 +24,12 @@ from .reporting import outcome_of
 from .signed import Records
 
 if TYPE_CHECKING:
+    from .hooks import Hook
     from .receipts import Policy
     from .receipts.keys import Signer
     from .sealing import Signing
     from .sealing.reconcile import Reconciliation
+    from .watching import WatchReport
 
 
 class Gate:
@@ -90,6 +93,7 @@ class Gate:
         marks: bool = True,
         strict: bool = False,
         watch: Callable[..., Any] | None = None,
+        watch_many: Callable[..., Any] | None = None,
         private: Sequence[str] = (),
         service: Mapping[str, str] | None = None,
     ) -> EffectDecorator:
@@ -115,7 +119,8 @@ class Gate:
             send_timeout, clock_skew, marks, strict: the service's contract, see ``Contract``.
             lookup: arguments, idempotency_key -> evidence, or None if not found. Raises ``CannotKnow``
                 where the service answers and its answer settles nothing.
-            watch: arguments, evidence -> what became of it since.
+            watch: arguments, ``evidence`` -> ``Settlement``: what became of it since.
+            watch_many: ``effects`` (a list of ``Watched``) -> settlements by effect id, in few requests.
             private: values that receipts show as salted digests, such as ``payload.to`` or ``facts.email``.
             service: whom it is done at, for receipts, such as ``{"name": "stripe", "account": "acct_1"}``.
 
@@ -139,6 +144,7 @@ class Gate:
                 "budget": budget,
                 "lookup": lookup,
                 "watch": watch,
+                "watch_many": watch_many,
                 "contract": contract,
             },
         )
@@ -155,6 +161,10 @@ class Gate:
     def effects(self) -> tuple[str, ...]:
         """Names of the effects declared here."""
         return tuple(self._definitions)
+
+    def definition(self, name: str) -> Definition | None:
+        """Return the declaration of this name; None if there is none here."""
+        return self._definitions.get(name)
 
     # -- recovery -----------------------------------------------------------------------------------
 
@@ -176,6 +186,27 @@ class Gate:
         report: Report = await arun(flow)
         self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
         return report
+
+    def watch(self, *, limit: int = 1000, hooks: Sequence[Hook] = ()) -> WatchReport:
+        """Look once at what is due: what became of effects that were committed. Any number of workers may do so.
+
+        Args:
+            limit: how many effects at most.
+            hooks: who is told when one fails, is reversed, comes at risk or turns ambiguous, see ``hooks``.
+        """
+        from .watching import Watcher
+
+        return Watcher(self, hooks).watch(limit)
+
+    def look(self, effect_id: str, *, hooks: Sequence[Hook] = ()) -> Outcome:
+        """Look at one effect now, due or not. Raises ``NotDecidable`` if there is none."""
+        from .watching import Watcher
+
+        self._state(effect_id)
+        row = self.journal.effect(effect_id)
+        assert row is not None
+        Watcher(self, hooks).look([row])
+        return outcome_of(effect_id, self._state(effect_id))
 
     def reconcile(
         self, requests: Iterable[tuple[str, Mapping[str, Any]]] = (), *, by: str, log: Signer | None = None
@@ -361,27 +392,3 @@ _NEXT = {
     Kind.RESOLVED: "A person settles what is ambiguous; recover() settles what is open.",
     Kind.REPLACED: "Only a refused effect is decided again, once no send of it can land any more.",
 }
-
-
-class EffectDecorator:
-    """What ``Gate.effect`` returns; applied to a function it declares the effect."""
-
-    def __init__(self, gate: Gate, name: str, options: dict[str, Any]) -> None:
-        self._gate = gate
-        self._name = name
-        self._options = options
-
-    # Callers leave ``idempotency_key`` and ``on_send`` out, and no type can take a keyword off a signature. So
-    # checkers let every argument through here, and the gate checks each call itself.
-
-    @overload
-    def __call__(self, function: Callable[..., Awaitable[Any]]) -> AsyncEffect[...]: ...
-
-    @overload
-    def __call__(self, function: Callable[..., Any]) -> Effect[...]: ...
-
-    def __call__(self, function: Callable[..., Any]) -> Any:
-        definition = define(function, self._name, **self._options)
-        self._gate._register(definition)
-        kind: type[Effect[Any]] = AsyncEffect if definition.is_async else Effect
-        return kind(self._gate, definition)

@@ -113,6 +113,11 @@ def _since(outcome: Outcome) -> str:
         return "Do not repeat it."
     detail = settlement.get("detail")
     words = f" ({_shown(detail)})" if detail else ""
+    if state == "pending":
+        return f"It is not final yet{words}; do not repeat it."
+    exposure, currency = settlement.get("exposure"), settlement.get("currency")
+    if exposure is not None:
+        words += f", {exposure} {clean(str(currency or ''), 8)} in the smallest unit at stake".replace("  ", " ")
     return f"Since then: {clean(str(state), 80)}{words}; do not repeat it, a person has to decide what follows."
 
 

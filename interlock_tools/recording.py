@@ -93,7 +93,7 @@ class Recorder:
 
         ``slot`` is that of a send that the entries dispatch; it is given back if they are refused.
         """
-        entries = self.entries(state, bodies)
+        entries = self.entries(state, [self._watched(kind, body) for kind, body in bodies])
         after = fold(entries, state)
         written = False
         try:
@@ -110,6 +110,12 @@ class Recorder:
         if after.phase is Phase.COMMITTED and state.phase is not Phase.COMMITTED:
             reach(CrashPoint.AFTER_COMMITTED)
         return after
+
+    def _watched(self, kind: Kind, body: dict[str, Any]) -> Body:
+        """Have somebody look at what becomes of it; and what is ambiguous told to those who can settle it."""
+        if kind is Kind.AMBIGUOUS or (kind is Kind.COMMITTED and self.definition.watch is not None):
+            return kind, {**body, "look_at_ms": self.journal.now().wall_ms}
+        return kind, body
 
     def refused(self, reading: Reading) -> Body:
         body: dict[str, Any] = {"reason": reading.reason, "facts": reading.facts}

@@ -93,6 +93,20 @@ class PostgresJournal:
     def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         return [_row(row) for row in self._open().read("effects", (after, limit))]
 
+    def claim_due(self, worker: str, now_ms: int, until_ms: int, limit: int = 100) -> list[EffectRow]:
+        wanted = {"worker": worker, "now_ms": now_ms, "until_ms": until_ms, "limit": limit}
+        return [_row(row) for row in self._open().read("claim_due", wanted)]
+
+    def look_at(self, effect_id: str, at_ms: int | None) -> None:
+        if at_ms is None:
+            self._open().read("look_no_more", (effect_id,))
+        else:
+            self._open().read("look_at", (at_ms, effect_id))
+
+    def next_look(self) -> tuple[int | None, int]:
+        ((first, count),) = self._open().read("next_look")
+        return first, count
+
     def budget(self, name: str) -> BudgetUse:
         rows = self._open().read("budget", (budget_key(name),))
         return BudgetUse(name, *rows[0]) if rows else BudgetUse(name, 0, None)

@@ -177,6 +177,25 @@ class Journal(Protocol):
         """Return all effects, oldest first, with ``position`` greater than ``after``."""
         ...
 
+    def claim_due(self, worker: str, now_ms: int, until_ms: int, limit: int = 100) -> list[EffectRow]:
+        """Take in hand effects that are due to be looked at, the longest due first, and return them.
+
+        Args:
+            worker: a fresh name for each call; no two callers get the same effect.
+            now_ms: UTC.
+            until_ms: when they are due again if nothing is said of them, UTC.
+            limit: how many at most.
+        """
+        ...
+
+    def look_at(self, effect_id: str, at_ms: int | None) -> None:
+        """Say when an effect is due to be looked at (UTC, milliseconds), or with None that it is not any more."""
+        ...
+
+    def next_look(self) -> tuple[int | None, int]:
+        """Return when the first effect is due (UTC, milliseconds; None if none is), and how many are on the list."""
+        ...
+
     def budget(self, name: str) -> BudgetUse:
         """Return how much of a budget is taken now."""
         ...

@@ -83,6 +83,21 @@ class SqliteJournal:
         rows = self._open().read(QUERIES["effects"], {"after": after, "limit": limit})
         return [EffectRow(*row) for row in rows]
 
+    def claim_due(self, worker: str, now_ms: int, until_ms: int, limit: int = 100) -> list[EffectRow]:
+        first, count = self.next_look()
+        if not count or first is None or first > now_ms:
+            return []
+        self._open().write_log((("claim_due", (worker, until_ms, now_ms, limit)),))
+        return [EffectRow(*row) for row in self._open().read(QUERIES["claimed"], (worker,))]
+
+    def look_at(self, effect_id: str, at_ms: int | None) -> None:
+        statement = ("look_no_more", (effect_id,)) if at_ms is None else ("look_at", (at_ms, effect_id))
+        self._open().write_log((statement,))
+
+    def next_look(self) -> tuple[int | None, int]:
+        ((first, count),) = self._open().read(QUERIES["next_look"], ())
+        return first, count
+
     def budget(self, name: str) -> BudgetUse:
         rows = self._open().read(QUERIES["budget"], (name,))
         return BudgetUse(name, *rows[0]) if rows else BudgetUse(name, 0, None)

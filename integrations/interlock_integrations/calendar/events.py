@@ -33,6 +33,7 @@ from .client import SEND_TIMEOUT
 from .errors import AlreadyThere, classified
 from .reading import EFFECT_ID, busy_elsewhere, busy_here, copies, is_missing, own_event
 from .slots import CALENDAR_ID, MAX_SUMMARY, SUMMARY, rfc3339, slot_of
+from .watch import utc_now, watch_event
 
 log = logging.getLogger("interlock_tools")
 
@@ -115,6 +116,7 @@ def declare_event(
         dedupes=True if collisions == "detected" else None,
         lookup=find_event,
         send_timeout=send_timeout,
+        watch=watch_event(service, utc_now),
     )
     def create_calendar_event(
         request: str,

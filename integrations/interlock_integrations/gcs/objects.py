@@ -41,6 +41,7 @@ from ..transport import sending
 from .client import ONCE, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, FIELDS, MAX_GENERATION, evidence, find_own, number_of, read, source_fields, subject
+from .watch import watch_object
 
 MAX_CONTENT_BYTES = 1_000_000
 """Largest content. It is kept in the journal; past 8 MiB the client would make several requests of one upload."""
@@ -114,6 +115,7 @@ def declare_write(
         never_true_again=("generation",),
         lookup=find_written,
         send_timeout=send_timeout,
+        watch=watch_object(client),
     )
     def write_object(
         request: str,
@@ -190,6 +192,7 @@ def declare_restore(
         never_true_again=("generation",),
         lookup=find_restored,
         send_timeout=send_timeout,
+        watch=watch_object(client),
     )
     def restore_object(
         request: str,

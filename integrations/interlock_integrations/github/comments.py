@@ -31,6 +31,7 @@ from ..transport import sending
 from .client import LOOKUP_LAG, SEND_TIMEOUT, GatedRequester, is_missing
 from .errors import classified
 from .reading import Unreadable, repo_path, subject
+from .watch import watch_comment
 
 MAX_CHARACTERS = 65_536
 """Longest body that GitHub takes (quoted: "body is too long (maximum is 65536 characters)")."""
@@ -116,6 +117,7 @@ def declare_comment(
         lookup=find_comment,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        watch=watch_comment(requester, marker),
     )
     def create_issue_comment(
         request: str, owner: str, repo: str, issue_number: int, body: str, *, idempotency_key: str, on_send: Any

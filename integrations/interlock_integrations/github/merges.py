@@ -41,6 +41,7 @@ from ..transport import sending
 from .client import LOOKUP_LAG, SEND_TIMEOUT, GatedRequester, is_missing
 from .errors import NotMergeable, classified
 from .reading import OwnLogin, Unreadable, check_sha, pull_request, read_commit, read_pull, subject
+from .watch import watch_merge
 
 Method = Literal["merge", "squash", "rebase"]
 
@@ -132,6 +133,7 @@ def declare_merge(
         lookup=find_merge,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        watch=watch_merge(requester),
     )
     def merge_pull_request(
         request: str,

@@ -23,6 +23,7 @@ from .arguments import ADDRESS, BODY, MAX_ADDRESS, MAX_BODY, SENDER, SUBJECT
 from .client import DEDUPES, SEND_TIMEOUT, ResendClient
 from .errors import classified
 from .finding import EFFECT_ID, Finder
+from .watch import watch_mail
 
 LOOKUP_LAG = timedelta(seconds=30)
 """How stale Resend's lists are taken to be at most; it says nothing about it."""
@@ -102,6 +103,7 @@ def declare_mail(
         lookup=find_email if full_access or probe else None,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        watch=watch_mail(client) if full_access else None,
     )
     def send_email(
         request: str,

@@ -30,6 +30,7 @@ from .arguments import CURRENCY, CUSTOMER, check_amount, check_description
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, effect_of, every, evidence, is_missing, with_more
+from .watch import watch_credit
 
 INCIDENT = "incident"
 """Name of the metadata entry that names the incident."""
@@ -93,6 +94,7 @@ def declare_credit(
         dedupes=DEDUPES,
         lookup=find_credit,
         send_timeout=send_timeout,
+        watch=watch_credit(client),
     )
     def create_credit(
         request: str,

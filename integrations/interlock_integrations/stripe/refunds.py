@@ -14,6 +14,7 @@ the reading and the send, milliseconds, is not seen.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Literal
@@ -29,6 +30,7 @@ from .arguments import PAYMENT_INTENT, check_amount, check_reason
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, with_more
+from .watch import watch_refund, watch_refunds
 
 
 def declare_refund(
@@ -93,6 +95,8 @@ def declare_refund(
         dedupes=DEDUPES,
         lookup=find_refund,
         send_timeout=send_timeout,
+        watch=watch_refund(client, time.time),
+        watch_many=watch_refunds(client, time.time),
     )
     def create_refund(
         request: str, payment_intent: str, amount: int, reason: str, *, idempotency_key: str, on_send: Any

@@ -15,6 +15,7 @@ that the charge does not cover; it does not look at refunds and disputes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from .arguments import ACCOUNT, CHARGE, CURRENCY, check_amount
 from .client import DEDUPES, SEND_TIMEOUT
 from .errors import classified
 from .reading import EFFECT_ID, chargebacks, effect_of, every, evidence, is_missing, reachable, with_more
+from .watch import watch_transfer
 
 NOTHING = {"charge": "not found", "refunded": 0, "chargebacks": [], "transferred_by_others": 0}
 
@@ -85,6 +87,7 @@ def declare_transfer(
         dedupes=DEDUPES,
         lookup=find_transfer,
         send_timeout=send_timeout,
+        watch=watch_transfer(client, time.time),
     )
     def create_transfer(
         request: str,

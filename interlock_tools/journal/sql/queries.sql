@@ -143,3 +143,24 @@ DELETE FROM effect_secrets WHERE position = (SELECT first.id >> 20 FROM entries 
 
 -- erase_end: allow it no longer.
 DELETE FROM log_facts WHERE name = 'erasing';
+
+-- claim_due: take effects whose time has come in hand, the longest due first.
+UPDATE watched SET worker = ?, due_ms = ?
+WHERE position IN (SELECT position FROM watched WHERE due_ms <= ? ORDER BY due_ms, position LIMIT ?);
+
+-- claimed: the effects that a worker has in hand.
+SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
+FROM watched
+CROSS JOIN entries AS first ON first.id = watched.position << 20 | 1
+CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE watched.worker = ? ORDER BY watched.position;
+
+-- look_at: when to look at an effect next.
+INSERT INTO watched (position, due_ms) SELECT id >> 20, ? FROM entries WHERE effect_id = ?
+ON CONFLICT (position) DO UPDATE SET due_ms = excluded.due_ms, worker = NULL;
+
+-- look_no_more: take an effect off the list of those to look at.
+DELETE FROM watched WHERE position = (SELECT id >> 20 FROM entries WHERE effect_id = ?);
+
+-- next_look: when the first effect is due.
+SELECT min(due_ms), count(*) FROM watched;

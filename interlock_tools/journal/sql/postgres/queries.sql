@@ -123,3 +123,26 @@ DELETE FROM interlock.log_facts WHERE name = %s;
 
 -- erase: hide an effect's private values for ever.
 SELECT interlock.erase(%s, %s::integer[], %s::text[]);
+
+-- claim_due: take effects whose time has come in hand, the longest due first.
+WITH chosen AS (
+    SELECT position FROM interlock.watched WHERE due_ms <= %(now_ms)s ORDER BY due_ms, position LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE interlock.watched AS w SET worker = %(worker)s, due_ms = %(until_ms)s FROM chosen
+    WHERE w.position = chosen.position RETURNING w.position
+)
+SELECT effect_id, position, name, request_key, decision, last_seq, phase
+FROM interlock.effects JOIN taken USING (position) ORDER BY position;
+
+-- look_at: when to look at an effect next.
+INSERT INTO interlock.watched AS w (position, due_ms)
+SELECT position, %s FROM interlock.effects WHERE effect_id = %s
+ON CONFLICT (position) DO UPDATE SET due_ms = excluded.due_ms, worker = NULL RETURNING position;
+
+-- look_no_more: take an effect off the list of those to look at.
+DELETE FROM interlock.watched WHERE position = (SELECT position FROM interlock.effects WHERE effect_id = %s)
+RETURNING position;
+
+-- next_look: when the first effect is due, and how many are on the list.
+SELECT min(due_ms), count(*) FROM interlock.watched;
