@@ -116,10 +116,62 @@ class CliCase(unittest.TestCase):
         self.assertEqual(text, path.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 accepts the new output")
 
 
+class Watch(CliCase):
+    APP = """
+import os
+from interlock_tools import Gate, Settlement
+gate = Gate(os.environ.get("INTERLOCK_JOURNAL", {path!r}))
+
+@gate.effect("shop.refund", key=lambda case: case, watch=lambda evidence: Settlement(*evidence["becomes"]))
+def refund(case: str, becomes: list, *, idempotency_key: str):
+    return {{"id": "re_1", "becomes": becomes}}
+"""
+
+    def application(self, becomes: list[str]) -> None:
+        path = str(self.folder / "watched.db")
+        (self.folder / "watched_app.py").write_text(self.APP.format(path=path), encoding="utf-8")
+        code = f"import watched_app; watched_app.refund('1', {becomes!r}); watched_app.gate.close()"
+        subprocess.run([sys.executable, "-c", code], cwd=self.folder, check=True, timeout=60)
+
+    def command(self, *arguments: str) -> list[str]:
+        program = "import sys; sys.argv[0] = 'interlock'; from interlock_tools.cli.main import main; main()"
+        return [sys.executable, "-c", program, "watch", "--import", "watched_app", *arguments]
+
+    def test_one_pass_says_what_failed_and_tells_a_command(self) -> None:
+        self.application(["failed", "declined"])
+        told = self.folder / "told"
+        hook = f"{sys.executable} -c \"import sys; open({str(told)!r}, 'a').write(sys.stdin.read())\""
+        done = subprocess.run(
+            self.command("--once", "--json", "--hook-command", hook),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        (changed,) = json.loads(done.stdout)["changed"]
+        self.assertEqual(changed["settlement"]["state"], "failed")
+        self.assertEqual(json.loads(told.read_text())["event"], "failed")
+        again = subprocess.run(self.command("--once"), cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual((again.returncode, "looked at 0" in again.stdout), (0, True), again.stdout + again.stderr)
+
+    def test_it_keeps_watching_until_it_is_told_to_stop(self) -> None:
+        self.application(["settled", "succeeded"])
+        process = subprocess.Popen(self.command(), cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            self.assertIn("looked at 1", process.stdout.readline())
+            process.terminate()
+            self.assertEqual(process.wait(30), 0)
+        finally:
+            process.kill()
+            process.communicate()
+
+
 class Help(CliCase):
     def test_help_of_every_command(self) -> None:
         texts = []
-        for arguments in ((), ("show",), ("pending",), ("recover",), ("resolve",)):
+        for arguments in ((), ("show",), ("pending",), ("recover",), ("resolve",), ("watch",)):
             code, out, _ = self.run_cli(*arguments, "--help", journal=False)
             self.assertEqual(code, 0)
             texts.append(f"$ interlock {' '.join((*arguments, '--help'))}\n{out}")

@@ -13,6 +13,7 @@ from .recover import recover
 from .resolve import resolve
 from .show import show
 from .verify import main as run_verify
+from .watch import watch
 from .witness import witness
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (show, pending, recover, resolve, receipt, reconcile):
+for command in (show, pending, recover, resolve, receipt, reconcile, watch):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.add_typer(witness, name="witness")

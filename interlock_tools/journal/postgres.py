@@ -103,6 +103,9 @@ class PostgresJournal:
         else:
             self._open().read("look_at", (at_ms, effect_id))
 
+    def watched(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        return [_row(row) for row in self._open().read("watched", (after, limit))]
+
     def next_look(self) -> tuple[int | None, int]:
         ((first, count),) = self._open().read("next_look")
         return first, count

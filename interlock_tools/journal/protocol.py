@@ -192,6 +192,10 @@ class Journal(Protocol):
         """Say when an effect is due to be looked at (UTC, milliseconds), or with None that it is not any more."""
         ...
 
+    def watched(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        """Return the effects that are on the list of those to look at, oldest first."""
+        ...
+
     def next_look(self) -> tuple[int | None, int]:
         """Return when the first effect is due (UTC, milliseconds; None if none is), and how many are on the list."""
         ...

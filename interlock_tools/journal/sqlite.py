@@ -94,6 +94,10 @@ class SqliteJournal:
         statement = ("look_no_more", (effect_id,)) if at_ms is None else ("look_at", (at_ms, effect_id))
         self._open().write_log((statement,))
 
+    def watched(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
+        rows = self._open().read(QUERIES["watched"], {"after": after, "limit": limit})
+        return [EffectRow(*row) for row in rows]
+
     def next_look(self) -> tuple[int | None, int]:
         ((first, count),) = self._open().read(QUERIES["next_look"], ())
         return first, count

@@ -77,6 +77,7 @@ class Files:
         if claim != "unknown":
             _replace(self._result, result)
         self.log("finished", **result)
+        saved()
         return words, result
 
     def again(self, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -110,6 +111,11 @@ def _replace(path: Path, value: dict[str, Any]) -> None:
 def responded() -> None:
     """The service has answered, and nothing of that is saved."""
     reach(CrashPoint.AFTER_RESPONSE)
+
+
+def saved() -> None:
+    """The answer is saved, and the caller has not been told."""
+    reach(CrashPoint.AFTER_COMMITTED)
 
 
 def hand_tool(name: str, function: Callable[..., tuple[str, dict[str, Any]]]) -> BaseTool:

@@ -38,7 +38,11 @@ def final_state(answers: Sequence[Mapping[str, Any]], verdict: Verdict) -> str:
     if not verdict.failed:
         return "-"
     words = " ".join(str(answer["words"]) + json.dumps(answer["artifact"].get("settlement")) for answer in answers)
-    return "told" if any(word in words for word in ("failed", "cancelled", "deleted", "reversed")) else "not told"
+    return (
+        "told"
+        if any(word in words for word in ("failed", "cancelled", "deleted", "reversed", "at_risk", "charged back"))
+        else "not told"
+    )
 
 
 def record_of(arm: Arm, work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def watch_merge(requester: GatedRequester) -> Callable[..., Settlement]:
         here = Repository(requester, url=f"/repos/{owner}/{repo}")
         base = here.get_pull(pull_number).base.ref
         newest = here.get_commits(sha=base).get_page(0)[:PER_PAGE]
-        return merge_settlement(str(evidence["sha"]), ((one.sha, one.commit.message) for one in newest))
+        return merge_settlement(str(evidence["id"]), ((one.sha, one.commit.message) for one in newest))
 
     return watch
 

@@ -6,8 +6,11 @@ CREATE TABLE watched (
     due_ms   INTEGER NOT NULL,
     worker   TEXT
 );
+
+-- Finds what is due.
 CREATE INDEX watched_by_due ON watched (due_ms);
 
+-- An entry that says when to look puts its effect on the list.
 CREATE TRIGGER entries_watch AFTER INSERT ON entries
 WHEN NEW.kind = 'settled' OR (NEW.kind IN ('committed', 'ambiguous') AND instr(NEW.body, '"look_at_ms"') > 0)
 BEGIN

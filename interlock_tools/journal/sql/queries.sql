@@ -164,3 +164,10 @@ DELETE FROM watched WHERE position = (SELECT id >> 20 FROM entries WHERE effect_
 
 -- next_look: when the first effect is due.
 SELECT min(due_ms), count(*) FROM watched;
+
+-- watched: the effects that are looked at, in order.
+SELECT first.effect_id, first.id >> 20, first.name, first.request_key, first.decision, last.id & 1048575, last.phase
+FROM watched
+CROSS JOIN entries AS first ON first.id = watched.position << 20 | 1
+CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
+WHERE watched.position > :after ORDER BY watched.position LIMIT :limit;

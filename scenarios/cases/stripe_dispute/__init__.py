@@ -24,6 +24,7 @@ class StripeDispute(Scenario):
     faults: ClassVar[Mapping[str, Fault]] = {
         "crash_before_send_chargeback_during_outage": Fault(BEFORE_SEND, outage="chargeback", wanted=0),
         "crash_after_send_chargeback_during_outage": Fault(AFTER_SEND, outage="chargeback", landed=True, wanted=1),
+        "gap_probe": Fault("after_committed", outage="chargeback_later", landed=True, ours=True),
         **common_faults(),
     }
     premises = ("refunded_by_others", "chargebacks")
@@ -39,7 +40,9 @@ class StripeDispute(Scenario):
         return Work(self.key, "", fault, CASE, str(world.folder), arguments)
 
     def outage(self, world: World, work: Work, name: str) -> None:
-        if name == "chargeback":
+        if name == "chargeback_later":
+            world.control.advance(300)
+        if name.startswith("chargeback"):
             world.control.action("chargeback", payment=work.arguments["payment_intent"])
 
     def other_arguments(self, work: Work) -> dict[str, Any]:
@@ -49,11 +52,19 @@ class StripeDispute(Scenario):
         payment = work.arguments["payment_intent"]
         refunds = [refund for refund in ledger["refunds"] if refund["payment_intent"] == payment]
         posted = [one["posted_at"] for one in ledger["disputes"] if one.get("posted_at") is not None]
+        if fault.outage == "chargeback_later":  # it came after a refund that stands
+            posted = []
         late = [refund for refund in refunds if posted and refund["created_at"] >= min(posted)]
         held = len(refunds) == fault.wanted and not late and all(refund["amount"] == REFUND for refund in refunds)
         shown = ", ".join(f"{refund['amount'] / 100:.2f} {refund['status']}" for refund in refunds) or "no refund"
-        failed = any(refund["status"] == "failed" for refund in refunds)
-        return Verdict(held, shown, tuple(refund["id"] for refund in refunds), failed)
+        since = any(refund["status"] == "failed" for refund in refunds) or fault.outage == "chargeback_later"
+        return Verdict(held, shown, tuple(refund["id"] for refund in refunds), since)
+
+    def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
+        """What is out in the end, in cents: refunds that stand, and chargebacks."""
+        refunds = [one for one in ledger["refunds"] if one["payment_intent"] == work.arguments["payment_intent"]]
+        stand = sum(one["amount"] for one in refunds if one["status"] == "succeeded")
+        return {"out_in_cents": stand + sum(one["amount"] for one in ledger["disputes"] if one.get("posted_at"))}
 
 
 SCENARIO = StripeDispute()

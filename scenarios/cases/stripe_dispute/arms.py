@@ -69,10 +69,12 @@ def hand_check(work: Work) -> BaseTool:
 
 
 def interlock(work: Work) -> BaseTool:
-    """The toolkit as shipped, with the application's approvals."""
+    """The toolkit as shipped, with the application's approvals, and one look at its start at what became of refunds."""
     gate = gate_of(work)
     kit = StripeToolkit(gate, tools=["create_refund"], approvals=approvals(work), **options(work))
-    return recovered(gate, kit.get_tools())
+    tool = recovered(gate, kit.get_tools())
+    gate.watch()
+    return tool
 
 
 PLAIN = (

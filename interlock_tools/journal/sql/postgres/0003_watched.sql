@@ -6,8 +6,11 @@ CREATE TABLE interlock.watched (
     due_ms   bigint NOT NULL,
     worker   text
 );
+
+-- Finds what is due.
 CREATE INDEX watched_by_due ON interlock.watched (due_ms);
 
+-- An entry that says when to look puts its effect on the list.
 CREATE FUNCTION interlock.watch() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     due_ bigint := (NEW.body::jsonb ->> 'look_at_ms')::bigint;

@@ -146,3 +146,7 @@ RETURNING position;
 
 -- next_look: when the first effect is due, and how many are on the list.
 SELECT min(due_ms), count(*) FROM interlock.watched;
+
+-- watched: the effects that are looked at, in order.
+SELECT effect_id, position, name, request_key, decision, last_seq, phase
+FROM interlock.effects JOIN interlock.watched USING (position) WHERE position > %s ORDER BY position LIMIT %s;
