@@ -44,7 +44,7 @@ class Whole(GateCase):
             dedupes=timedelta(hours=24),
             lookup=lookup,
             send_timeout=timedelta(seconds=90),
-            watch=lambda arguments, evidence: None,
+            watch=lambda evidence: None,
         )
         def refund(case: str, payment_intent: str, amount: int, *, idempotency_key: str, on_send: Any) -> Any:
             """Refund a payment."""
