@@ -85,10 +85,12 @@ class Records:
         self._declared[name] = (plain, tuple(private))
 
     def _declaration(self, name: str) -> Declared | None:
+        found = self._declared.get(name)
+        if found is None:
+            return None
         from .sealing.sealer import Declared, declared_paths
 
-        found = self._declared.get(name)
-        return Declared(found[0], declared_paths(found[1])) if found is not None else None
+        return Declared(found[0], declared_paths(found[1]))
 
     # -- after a loss ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ..core.canonical import encode
@@ -18,14 +19,15 @@ from ..core.states import fold
 from ..errors import JournalError, NotDecidable, SigningFailed, describe
 from ..journal.protocol import Journal
 from ..journal.records import Seal, Sealable, Secret
-from ..receipts.dsse import IN_TOTO, pae
+from ..receipts.dsse import IN_TOTO
 from ..receipts.keys import Signer, verifier_key
-from ..receipts.merkle import leaf_hash
 from ..receipts.private import Path, conceal, parse_paths
 from ..receipts.record import Record, record_hash, record_payload
 from ..receipts.strict import canonical_json
 
 _SECRET_BYTES = 32
+_PAE = b"DSSEv1 %d %b " % (len(IN_TOTO), IN_TOTO.encode("utf-8"))
+"""How what is signed begins; see ``receipts.dsse.pae``."""
 _MAX_CHAINS = 10_000
 
 
@@ -90,17 +92,15 @@ class Sealer:
         # The same as ``receipts.build.seal_entry``, without what a receipt needs: it is on the path of every effect.
         previous = None if chain.hash is None else chain.hash.hex()
         service_text = None if service is None else canonical_json(dict(service)).decode("utf-8")
-        hint = verifier_key(signer).key_id
         last = plan.entries[-1].seq  # one signature covers what is committed together
         seals = []
-        for entry, row in zip(plan.entries, plan.rows, strict=True):
-            body_text = row[3]
+        for entry, (seq, _, _, body_text) in zip(plan.entries, plan.rows, strict=True):
             if chain.paths:
                 body_text = encode(conceal(entry.body, chain.paths, chain.secret))
-            covered_by = last if entry.seq != last else None
-            message = pae(IN_TOTO, record_payload(entry, body_text, previous, service_text, covered_by))
-            leaf = leaf_hash(message)
-            signature = hint + signer.sign(message) if covered_by is None else b""
+            payload = record_payload(entry, body_text, previous, service_text, last if seq != last else None)
+            message = b"%b%d %b" % (_PAE, len(payload), payload)
+            leaf = sha256(b"\x00" + message).digest()
+            signature = b"" if seq != last else verifier_key(signer).key_id + signer.sign(message)
             seals.append(Seal(leaf, signature, service_text))
             previous, service_text = leaf.hex(), None
         plan.seals = seals
@@ -108,16 +108,19 @@ class Sealer:
     def written(self, plans: Sequence[Sealable]) -> None:
         """Take note of what is durable now."""
         for plan in plans:
+            last = plan.entries[-1]
             old = self._chains.pop(plan.effect_id, None)
-            if plan.seals and plan.entries[-1].kind not in _ENDS:
-                paths, secret = (old.paths, old.secret) if old is not None else ((), b"")
-                if plan.secret is not None:
-                    paths, secret = paths_of(plan.secret), plan.secret.secret
-                if old is None and plan.expected_seq:
-                    continue  # what is private is not at hand; the journal knows
-                if len(self._chains) >= _MAX_CHAINS:
-                    self._chains.clear()
-                self._chains[plan.effect_id] = Chain(plan.entries[-1].seq, plan.seals[-1].hash, paths, secret)
+            if not plan.seals or last.kind in _ENDS:
+                continue
+            if plan.expected_seq == 0:
+                paths, secret = (paths_of(plan.secret), plan.secret.secret) if plan.secret is not None else ((), b"")
+            elif old is not None:
+                paths, secret = old.paths, old.secret
+            else:
+                continue  # what is private is not at hand; the journal knows
+            if len(self._chains) >= _MAX_CHAINS:
+                self._chains.clear()
+            self._chains[plan.effect_id] = Chain(last.seq, plan.seals[-1].hash, paths, secret)
 
 
 _ENDS = frozenset({Kind.COMMITTED, Kind.REFUSED, Kind.REPLACED, Kind.RESOLVED})
