@@ -44,5 +44,8 @@ def _of(subject: Subject) -> Confirm:
     named = subject.service.get("name") or subject.name.partition(".")[0]
     if named not in SERVICES:
         raise LookupError(f"no integration here asks about {subject.name!r}")
-    ask: Confirm = import_module(f"interlock_integrations.{named}.confirm").confirm
+    try:
+        ask: Confirm = import_module(f"interlock_integrations.{named}.confirm").confirm
+    except ImportError as error:
+        raise LookupError(f"asking needs packages of its own: pip install 'interlock-tools[{named}]'") from error
     return ask

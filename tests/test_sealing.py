@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gate_support import Lands
 from sealing_support import SealingCase, until
 
-from interlock_tools import DefiniteNo, Gate
+from interlock_tools import DefiniteNo, Gate, NotRecorded
 from interlock_tools.errors import JournalUnusable, NotDecidable, SigningFailed
 from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.keyfiles import KeyUnusable, format_private_key
@@ -258,6 +258,30 @@ class KeySources(SealingCase):
         self.assertEqual(len(self.service.requests), 1)
         down = False
         self.assertOutcome(refund("2"), "COMMITTED")
+
+    def test_a_key_that_fails_after_the_send_leaves_the_effect_open_and_recovery_finds_it(self) -> None:
+        kms = KeySigner("kms.example/writer", b"k" * 32)
+        down = False
+
+        def sign(message: bytes) -> bytes:
+            if down:
+                raise ConnectionError("the KMS is away")
+            return kms.sign(message)
+
+        def landed(request: dict[str, Any]) -> dict[str, Any]:
+            nonlocal down
+            down = True
+            return self.service._land(request["key"], {"case": request["case"]})
+
+        self.sign(signing=Signing(CallSigner(kms.name, kms.public_key, sign)))
+        refund = self.looked_up()
+        self.service.script = [landed]
+        with self.assertRaises(NotRecorded):
+            refund("1")
+        down = False
+        self.assertOutcome(refund("1"), "COMMITTED")
+        self.assertEqual(len(self.service.created), 1)
+        self.assertEqual(len(self.service.requests), 1)
 
 
 class Private(SealingCase):
