@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import sqlite3
 import sys
 import threading
+import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,46 @@ class Signed(SealingCase):
             for record in gate.journal.records.of(row.effect_id):
                 tree, _ = tree.append(record.seal.hash)
         self.assertEqual(tree.root, root_at(gate.journal.records.place(), gate.journal.records.node))
+
+
+class Kills(SealingCase):
+    """Processes that sign into one journal are killed at random. INTERLOCK_KILL_SEED replays a run."""
+
+    def test_every_entry_has_its_record_and_the_log_is_one(self) -> None:
+        seed = int(os.environ.get("INTERLOCK_KILL_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+        chance = random.Random(seed)
+        self.keys_there()
+        self.sign().close()
+        for number in range(6):
+            children = []
+            for worker in "ab":
+                pid = os.fork()
+                if pid == 0:
+                    try:
+                        refund = self.refund(gate=self.sign())
+                        for index in range(10_000):
+                            refund(f"{worker}-{number}-{index}")
+                    finally:
+                        os._exit(3)
+                children.append(pid)
+            time.sleep(chance.uniform(0.05, 0.25))  # when the kill comes is what is tried here
+            for pid in children:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        gate = self.sign()
+        self.refund(gate=gate)
+        gate.recover()
+        gate.records.flush()
+        rows = gate.journal.effects(limit=100_000)
+        self.assertGreater(len(rows), 20, f"seed {seed}")
+        entries = sum(row.last_seq for row in rows)
+        self.assertEqual(gate.journal.records.place(), entries, f"seed {seed}")
+        leaves: list[int | None] = []
+        for row in rows:
+            leaves += [record.leaf for record in gate.journal.records.of(row.effect_id)]
+        self.assertEqual(sorted(leaf for leaf in leaves if leaf is not None), list(range(entries)), f"seed {seed}")
+        for row in [*rows[:50], *rows[-50:]]:
+            self.assertWord(Word.LOGGED, row.effect_id)
 
 
 class Damage(SealingCase):

@@ -93,6 +93,10 @@ class Signed(OnPostgres, test_sealing.Signed):
         self.assertEqual(tree.root, root_at(gate.journal.records.place(), gate.journal.records.node))
 
 
+class Kills(OnPostgres, test_sealing.Kills):
+    pass
+
+
 class Private(OnPostgres, test_sealing.Private):
     pass
 
