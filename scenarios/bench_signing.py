@@ -61,9 +61,45 @@ def syncs(folder: Path) -> dict[str, Any]:
     return result
 
 
-def throughput(folder: Path, batches: int) -> dict[str, Any]:
-    """The two gates in turn, with one thread and with many."""
+Gates = dict[str, tuple[Gate, Callable[[str], Any]]]
+
+
+def sqlite(folder: Path, batches: int) -> dict[str, Any]:
+    """The two gates on SQLite files."""
     gates = {"plain": gated(folder / "plain.db"), "signed": signed(folder)}
+    result = throughput(gates, batches)
+    for name, (gate, _) in gates.items():
+        size = sum(path.stat().st_size for path in folder.glob(f"{name}.db*") if path.is_file())
+        result[name]["bytes_on_disk_per_effect"] = round(size / len(gate.journal.effects(0, 10**9)))
+    result["receipt"] = receipts(gates["signed"][0])
+    return result
+
+
+def postgres(folder: Path, batches: int) -> dict[str, Any]:
+    """The two gates on PostgreSQL, each in a schema of its own; or why they were not measured."""
+    from interlock_tools.testing.postgres import NoServer, Server
+    from scenarios.bench_postgres import schema, url_of
+
+    try:
+        server = None if os.environ.get("INTERLOCK_TEST_POSTGRES") else Server()
+    except NoServer as error:
+        return {"not_measured": str(error)}
+    try:
+        plain: Any = url_of(server, interlock_schema=schema())
+        keyed: Any = url_of(server, interlock_schema=schema())
+        gates = {"plain": gated(plain), "signed": gated(keyed, signing=folder / "keys-postgres")}
+        result = throughput(gates, batches)
+        result["receipt"] = receipts(gates["signed"][0])
+        for gate, _ in gates.values():
+            gate.close()
+        return result
+    finally:
+        if server is not None:
+            server.remove()
+
+
+def throughput(gates: Gates, batches: int) -> dict[str, Any]:
+    """The two gates in turn, with one thread and with many."""
     for _, effect in gates.values():
         timed(effect, "warm", BATCH)
     took: dict[str, list[float]] = {name: [] for name in gates}
@@ -78,19 +114,15 @@ def throughput(folder: Path, batches: int) -> dict[str, Any]:
         for name, (_, effect) in gates.items():
             many[name].append(threaded(effect, f"t{number}", 10))
     result: dict[str, Any] = {}
-    for name, (gate, _) in gates.items():
-        size = sum(path.stat().st_size for path in folder.glob(f"{name}.db*") if path.is_file())
-        done = len(gate.journal.effects(0, 10**9))
+    for name in gates:
         result[name] = {
             "ms_per_effect": round(statistics.median(took[name]) * 1000, 3),
             "cpu_ms_per_effect": round(statistics.median(cpu[name]) * 1000, 3),
             "ms_per_effect_32_threads": round(statistics.median(many[name]) * 1000, 3),
-            "bytes_on_disk_per_effect": round(size / done),
         }
     for figures, name in ((took, "signed_to_plain"), (many, "signed_to_plain_32_threads")):
         ratios = [s / p for s, p in zip(figures["signed"], figures["plain"], strict=True)]
         result[name] = round(statistics.median(ratios), 3)
-    result["receipt"] = receipts(gates["signed"][0])
     return {**result, "batches": batches, "effects_per_batch": BATCH}
 
 
@@ -131,7 +163,8 @@ def main(options: argparse.Namespace) -> int:
             figures["not_measured"] = f"{kind} has no durable commits; use --folder on a real disk"
         else:
             figures["syncs"] = syncs(folder)
-            figures["throughput"] = throughput(folder, options.batches)
+            figures["sqlite"] = sqlite(folder, options.batches)
+            figures["postgres"] = postgres(folder, max(3, options.batches // 4))
     text = json.dumps(figures, indent=2)
     print(text)
     if options.json:

@@ -10,7 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from sealing_support import LossCase
 
-from interlock_tools import BadArguments, Budget, DefiniteNo, RecordsMissing
+from interlock_tools import BadArguments, Budget, DefiniteNo, JournalUnusable, RecordsMissing
 from interlock_tools.receipts import Answer, Word, parse_policy, verify
 from interlock_tools.receipts.keys import KeySigner, verifier_key
 from interlock_tools.sealing import Keys
@@ -157,6 +157,20 @@ class Reconcile(LossCase):
         self.gate.close()
         self.open_witnessed(self.witnessing)
         self.assertOutcome(self.looked_up()("after a restart"), "COMMITTED")
+
+    def test_another_process_learns_of_it_from_the_journal(self) -> None:
+        self.lost("lost")
+        first = self.gate
+        other = self.open(signing=self.keys, witness=None)
+        refund = self.looked_up(gate=other)
+        with self.assertRaises(RecordsMissing):
+            refund("new")
+        self.later()
+        self.assertTrue(first.reconcile([("test.refund", {"case": "lost"})], by="dana").done)
+        with self.assertRaisesRegex(JournalUnusable, "start this process again"):
+            other.records.flush()
+        with self.assertRaises(RecordsMissing):
+            refund("new")
 
     def test_with_a_key_that_is_kept_elsewhere(self) -> None:
         refund = self.lost("lost")

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import JournalError, RecordsMissing, describe
+from ..errors import JournalError, JournalUnusable, RecordsMissing, describe
 from ..journal.records import Records
 from ..receipts.checkpoint import Checkpoint, sign_checkpoint
 from ..receipts.keys import Signer
@@ -115,6 +115,7 @@ class Log:
             return self._flush()
 
     def _flush(self) -> dict[str, str]:
+        self._ask_journal()
         for _ in range(_TRIES):
             self._new = 0
             size = self._records.place()
@@ -131,6 +132,17 @@ class Log:
                 self._keep(size, gathered)
             return {name: str(error) for name, error in gathered.errors.items()}
         return {"all": "other processes sign this log's checkpoints all the time; try again"}
+
+    def _ask_journal(self) -> None:
+        """See what other processes found out. Raises ``JournalUnusable`` where the log goes on under another name."""
+        if self._records.fact(ORIGIN) != self.origin:
+            raise JournalUnusable(
+                f"the log {self.origin} has ended and goes on under another name, after records were lost; "
+                "start this process again"
+            )
+        fact = self._records.fact(MISSING)
+        if fact is not None and self.missing is None:
+            self.missing = _missing(json.loads(fact))
 
     def _prove(self, old: int, new: int) -> list[bytes]:
         return consistency_proof(old, new, self._node)
