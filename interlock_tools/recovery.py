@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .commands import Work
+from .commands import Sleep, Work
 from .core.states import Phase
 from .definition import Definition
 from .errors import RecordsMissing
@@ -52,6 +52,7 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
 
     First every effect is looked at without waiting, so that none holds up
     another; then those that are blocked are looked at again while ``wait_s`` lasts.
+    Workers who do so at the same time divide the effects: what one has taken up the others leave alone.
     """
     deadline = time.monotonic() + wait_s
     retry_until = time.monotonic() + retry_s  # for all effects together
@@ -67,20 +68,57 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
                 continue
             left = max(0.0, retry_until - time.monotonic())
             flow = EffectFlow(journal, definition, row.effect_id, retry_s=left, at_recovery=True)
-            outcome = yield from _one(flow, row)
-            if outcome.status is Status.IN_FLIGHT and row.phase == Phase.DISPATCHED.value:
+            outcome = yield from _unless_taken(journal, flow, row)
+            if outcome is None or (outcome.status is Status.IN_FLIGHT and row.phase == Phase.DISPATCHED.value):
                 blocked.append((len(report.outcomes), row))
-            report.outcomes.append(outcome)
+            report.outcomes.append(outcome if outcome is not None else _taken(row))
         if len(rows) < PAGE:
             break
         after = rows[-1].position
     for index, row in blocked:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            break
-        flow = EffectFlow(journal, definitions[row.name], row.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
-        report.outcomes[index] = yield from _one(flow, row)
+        definition = definitions[row.name]
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            taken = report.outcomes[index].detail == TAKEN
+            if left <= 0 and not taken:
+                break
+            flow = EffectFlow(journal, definition, row.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
+            outcome = yield from _unless_taken(journal, flow, row)
+            if outcome is not None:
+                report.outcomes[index] = outcome
+            if outcome is not None or left <= 0:
+                break
+            yield Sleep(min(left, LOOK_AGAIN_S))
     return report
+
+
+TAKEN = "another worker is recovering it"
+LOOK_AGAIN_S = 0.05
+"""Pause between looks at what another worker has taken up, while there is time to wait for it."""
+
+
+def _taken(row: EffectRow) -> Outcome:
+    return Outcome(
+        Status.IN_FLIGHT,
+        row.effect_id,
+        row.name,
+        row.request_key,
+        reason=Reason.WAITING,
+        detail=TAKEN,
+        at_recovery=True,
+    )
+
+
+def _unless_taken(journal: Journal, flow: EffectFlow, row: EffectRow) -> Any:
+    """Recover one effect, or tell what became of it; None while another worker is at it."""
+    claim = yield Work(journal.take_up, (row.position,))
+    if claim is None:
+        state = yield from flow.load()
+        return flow.outcome(state) if state.is_closed else None
+    try:
+        return (yield from _one(flow, row))
+    finally:
+        claim.close()
 
 
 def _one(flow: EffectFlow, row: EffectRow) -> Any:

@@ -12,6 +12,7 @@ from ..core.decide import Sighting
 from ..core.entries import Entry, Instant, Kind
 from ..core.states import Send
 from ..errors import JournalError
+from .claims import Claim
 from .clock import Clock, SystemClock
 from .pg.appends import budget_key, from_text
 from .pg.records import PostgresRecords
@@ -89,6 +90,9 @@ class PostgresJournal:
 
     def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         return [_row(row) for row in self._open().read("open_effects", (after, limit))]
+
+    def take_up(self, position: int) -> Claim | None:
+        return self._open().take_up(position, self._clock)
 
     def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         return [_row(row) for row in self._open().read("effects", (after, limit))]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from ..core.decide import Sighting
 from ..core.entries import Entry, Instant
 from ..core.states import Send
+from .claims import Claim
 from .records import Records, Sealing
 
 
@@ -170,6 +171,13 @@ class Journal(Protocol):
 
         Open are the phases proposed, authorized, dispatched and ambiguous. The
         cost does not depend on how many closed effects there are.
+        """
+        ...
+
+    def take_up(self, position: int) -> Claim | None:
+        """Take an open effect up for recovery; None if another worker has. It saves work and decides nothing.
+
+        ``close`` what is returned. It goes with the process that holds it.
         """
         ...
 

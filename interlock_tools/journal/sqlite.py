@@ -13,6 +13,7 @@ from ..core.entries import Entry, Instant, Kind
 from ..core.states import Send
 from ..errors import JournalError
 from . import sightings
+from .claims import Claim, claim, take_in_file
 from .clock import Clock, SystemClock
 from .database import Database
 from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
@@ -78,6 +79,10 @@ class SqliteJournal:
     def open_effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         rows = self._open().read(QUERIES["open_effects"], {"after": after, "limit": limit})
         return [EffectRow(*row) for row in rows]
+
+    def take_up(self, position: int) -> Claim | None:
+        directory = self._open().directory
+        return claim(str(directory), position, lambda: take_in_file(directory / "recovery.lock", position))
 
     def effects(self, after: int = 0, limit: int = 100) -> list[EffectRow]:
         rows = self._open().read(QUERIES["effects"], {"after": after, "limit": limit})

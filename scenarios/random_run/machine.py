@@ -21,6 +21,7 @@ from interlock_tools import (
 from interlock_tools.commands import Call, Sleep, Work
 from interlock_tools.core.entries import Instant
 from interlock_tools.journal import database as journal_database
+from interlock_tools.journal.claims import Claim
 from interlock_tools.journal.sqlite import SqliteJournal
 from scenarios.random_run.world import Flight, World
 from scenarios.sandbox.generic.model import Answer
@@ -90,6 +91,20 @@ class Run:
         return str(self.command.arguments["idempotency_key"]) if self.sending else ""
 
 
+class ClaimsWithTheProcess(SqliteJournal):
+    """Knows what its simulated process has taken up for recovery, so that it goes with that process."""
+
+    def __init__(self, path: Path, clock: VirtualClock) -> None:
+        super().__init__(path, clock)
+        self.claims: list[Claim] = []
+
+    def take_up(self, position: int) -> Claim | None:
+        made = super().take_up(position)
+        if made is not None:
+            self.claims.append(made)
+        return made
+
+
 class Process:
     """A simulated process: its own connections, session and lock, as if nobody else were in this one."""
 
@@ -106,12 +121,12 @@ class Process:
         return f"P{self.number}"
 
     @staticmethod
-    def _journal(path: Path, clock: VirtualClock) -> SqliteJournal:
+    def _journal(path: Path, clock: VirtualClock) -> ClaimsWithTheProcess:
         """Open the journal without sharing it with the other simulated processes."""
         others = dict(journal_database._open)
         journal_database._open.clear()
         try:
-            return SqliteJournal(path, clock)
+            return ClaimsWithTheProcess(path, clock)
         finally:
             journal_database._open.clear()
             journal_database._open.update(others)
@@ -124,6 +139,8 @@ class Process:
     def die(self) -> None:
         """End as a SIGKILL ends it: the kernel drops its locks, and nothing of it runs any more."""
         self.alive = False
+        for claim in self.gate.journal.claims:  # type: ignore[attr-defined]
+            claim.close()
         database = self.gate.journal._database  # type: ignore[attr-defined]
         for session in database._sessions.values():
             session.disown()  # closes its descriptor, and that was the only one

@@ -12,6 +12,8 @@ import logging
 import os
 import socket
 import threading
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +167,26 @@ class Lease:
         """Without a lock to lose, a new connection does as well. If there is none, the next renewal tries again."""
         with contextlib.suppress(JournalError):
             self._connection = pool.connect(self._target, application_name=f"interlock session {self._name}")
+
+    # -- recovery ------------------------------------------------------------------------------------
+
+    def take_up(self, position: int) -> Callable[[], None] | None:
+        """Take an effect up for recovery, by a lock of this session; what lets go of it, or None if another has it."""
+        if self.mode != LOCK or self._lost is not None:
+            return lambda: None
+        key = zlib.crc32(self._target.schema.encode()) - (1 << 31), position & 0x7FFFFFFF
+        with self._mutex:
+            try:
+                found = self._connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchall()[0][0]
+            except psycopg.Error:
+                return lambda: None  # the next renewal finds out what is wrong; nothing rests on this
+
+        def let_go() -> None:
+            with self._mutex, contextlib.suppress(psycopg.Error):
+                if not self._connection.closed:
+                    self._connection.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+        return let_go if found else None
 
     # -- the end --------------------------------------------------------------------------------------
 

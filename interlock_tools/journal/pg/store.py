@@ -20,6 +20,7 @@ from ...core.decide import Sender, Sighting
 from ...core.states import Send
 from ...errors import JournalError, JournalUnusable
 from .. import marks, sightings
+from ..claims import Claim, claim
 from ..clock import Clock
 from ..filesystems import require_safe
 from ..protocol import Holder, SendSlot
@@ -149,6 +150,11 @@ class Store:
         """Reserve a slot under this process's session."""
         session, lease = self._own(clock)
         return LeasedSlot(session.new_slot(effect_id, is_closed), lease)
+
+    def take_up(self, position: int, clock: Clock) -> Claim | None:
+        """Take an effect up for recovery. Behind a pooler, where locks do not stay, only within this process."""
+        _, lease = self._own(clock)
+        return claim(f"{self.directory}", position, lambda: lease.take_up(position))
 
     def _own(self, clock: Clock) -> tuple[Session, Lease]:
         """This process's session, opened on first use, and anew if it has been lost."""
