@@ -87,7 +87,8 @@ def main() -> int:
         report(store)
         return 0
     if options.live:
-        return live.main(KEYS if options.all or options.quick else options.only)
+        keys = KEYS if options.all or options.quick else options.only
+        return live.main(keys, set(options.arm or ()) or None, set(options.fault or ()) or None)
     cells = chosen(options, store)
     stop = threading.Event()
     signal.signal(signal.SIGINT, lambda number, frame: stop.set())

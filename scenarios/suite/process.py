@@ -67,8 +67,9 @@ class AgentProcess:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.life.told.append(json.loads(line))
+        with self._process.stdout as told:
+            for line in told:
+                self.life.told.append(json.loads(line))
 
     def wait(self, timeout_s: float = LONGEST_LIFE_S) -> Life:
         """Wait for its end. Raises ``HarnessError`` if that was not the one it was armed for."""
