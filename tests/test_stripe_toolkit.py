@@ -20,6 +20,7 @@ from stripe_support import KEY, StripeToolCase
 from interlock_integrations.stripe import CreateRefund, StripeToolkit, gated_client, stripe_from_environment
 from interlock_tools import BadArguments, Budget, DefinitionError, Gate, Grant, JournalUnusable
 from interlock_tools.core.entries import Kind
+from interlock_tools.receipts.file import open_receipt
 from scenarios.sandbox import SandboxProcess
 
 REFUNDS = "/v1/refunds"
@@ -159,8 +160,8 @@ class Premises(RefundCase):
             self.by_hand(1)
         message = self.refund(other_refunds="allow")
         self.assert_outcome(message, "COMMITTED", "send")
-        authorized = message.artifact["receipt"]["entries"][0]["body"]
-        self.assertEqual(authorized["facts"]["refunded_by_others"], 120)
+        decided = open_receipt(message.artifact["receipt"]).records[0].entry.body
+        self.assertEqual(decided["facts"]["refunded_by_others"], 120)
 
     def test_approvals(self) -> None:
         self.assert_outcome(self.refund(name="none", approvals=lambda payment_intent: None), "REFUSED:not_allowed")
