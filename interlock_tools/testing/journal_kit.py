@@ -18,10 +18,11 @@ from .journal_kit_base import FixedClock
 from .journal_kit_budgets import BudgetsKit
 from .journal_kit_entries import EntriesKit
 from .journal_kit_processes import ProcessesKit, SessionsKit
+from .journal_kit_records import RecordsKit
 from .journal_kit_watched import WatchedKit
 
 __all__ = ["FixedClock", "JournalKit"]
 
 
-class JournalKit(EntriesKit, BudgetsKit, WatchedKit, SessionsKit, ProcessesKit):
+class JournalKit(EntriesKit, BudgetsKit, WatchedKit, RecordsKit, SessionsKit, ProcessesKit):
     """All parts of the kit."""
