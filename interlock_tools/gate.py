@@ -184,7 +184,10 @@ class Gate:
         """``recover`` under asyncio."""
         flow = recover(self.journal, self._definitions, wait_s=seconds(wait), retry_s=self.retry_s)
         report: Report = await arun(flow)
-        self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
+        if self.records.writes:
+            import asyncio
+
+            await asyncio.to_thread(self.records.write, [one.effect_id for one in report if one.effect_id])
         return report
 
     def watch(self, *, limit: int = 1000, hooks: Sequence[Hook] = ()) -> WatchReport:

@@ -66,6 +66,11 @@ class Records:
         """What signs; None where signing is off."""
         return self._front if self._front is not None and self._front.keys is not None else None
 
+    @property
+    def writes(self) -> bool:
+        """Whether receipts are written to a directory."""
+        return self._front is not None and self._front.receipts_dir is not None
+
     def require_front(self) -> Front:
         """Return what signs. Raises ``BadArguments`` where signing is off."""
         front = self.front

@@ -116,6 +116,11 @@ class Verify(CliCase):
         self.assertTrue(out.startswith("CONSISTENT: "), out)
         self.assertNotIn("tamper-evident", out)
 
+    def test_a_signed_journal_asks_for_its_keys(self) -> None:
+        code, _, err = run_cli("receipt", self.outcome.effect_id, "--journal", str(self.path))
+        self.assertEqual(code, 3)
+        self.assertIn("--signing", err)
+
     def test_it_needs_this_package_alone(self) -> None:
         """On a machine that has none of the extras, and without a word to anybody else's code."""
         self.issue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -408,6 +409,12 @@ class Files(SealingCase):
         report = verify(self.read(done.effect_id), self.policy())
         self.assertEqual(report.word, Word.LOGGED)
         self.assertIn("settled", report.line("since").says)
+
+    def test_under_asyncio(self) -> None:
+        gate = self.sign(receipts_dir=self.folder / "receipts")
+        outcome = self.refund().propose("1")
+        asyncio.run(gate.arecover())
+        self.assertEqual(verify(self.read(outcome.effect_id), self.policy()).word, Word.LOGGED)
 
     def test_without_signing_they_are_written_too(self) -> None:
         gate = self.open(receipts_dir=self.folder / "receipts")

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .common import EffectArgument, JournalOption, JsonOption, SigningOption, opened, print_json, told
+from ..errors import JournalUnusable
+from ..signed import is_signed
+from .common import SIGNING, EffectArgument, JournalOption, JsonOption, SigningOption, opened, print_json, told
 
 
 def receipt(
@@ -23,6 +25,10 @@ def receipt(
     """Print the receipt of an effect. With --signing, a checkpoint that covers it is signed first."""
     with told(as_json), opened(journal, signing) as gate:
         front = gate.records.front
+        if front is None and is_signed(gate.journal):
+            raise JournalUnusable(
+                f"what is written to this journal is signed; give --signing DIRECTORY or set {SIGNING}"
+            )
         if front is not None and front.log is not None:
             gate.records.flush()
         content = gate.records.receipt(effect_id, disclose or ())

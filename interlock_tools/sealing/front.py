@@ -148,7 +148,7 @@ class Front:
             self.log.flush()
         except InterlockError as error:
             log.warning("receipts are written without a new checkpoint: %s", describe(error))
-            self._write_due()
+        self._write_due()
 
     def _write_due(self) -> None:
         """Write what is due. A receipt that cannot be written is a warning: the record is in the journal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Sequence
@@ -47,14 +48,15 @@ def receipt(journal: Journal, effect_id: str, signer: Signer | None, disclosing:
     positions = [found.leaf if (found := stored.get(entry.seq)) is not None else None for entry in entries]
     change_positions = [change.leaf for change in changes]
     notes = _notes(journal, positions, change_positions)
-    proofs = prove(positions, notes, records.node)
-    change_proofs = prove(change_positions, notes, records.node)
+    read = functools.cache(records.node)  # neighbours share most of their paths
+    proofs = prove(positions, notes, read)
+    change_proofs = prove(change_positions, notes, read)
     return build_receipt(
         envelopes,
         signer,
         journal.now().wall_ms,
         proofs=proofs,
-        consistency=connect([*proofs, *change_proofs], records.node),
+        consistency=connect([*proofs, *change_proofs], read),
         keys=[(_key_change(change), proof) for change, proof in zip(changes, change_proofs, strict=True)],
         disclosures=_disclosures(journal, entries, disclosing),
     )
