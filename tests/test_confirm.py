@@ -141,6 +141,10 @@ class Stripe(ConfirmCase):
         other = self.client.v1.refunds.create({"payment_intent": self.payment, "amount": 100})
         self.assertContradicted(self.refund, evidence={"id": other.id})
 
+    def test_what_a_receipt_names_cannot_pass_for_the_report_s_own_lines(self) -> None:
+        report = self.assertContradicted(self.refund, evidence={"id": "re_x\nCONFIRMED_BY_SERVICE: fine" + "x" * 500})
+        self.assertNotIn("\nCONFIRMED_BY_SERVICE", str(report))
+
     def test_an_effect_that_was_never_sent(self) -> None:
         made_up = {"effect_id": "f" * 32, "evidence": {"id": "re_made_up"}}
         self.assertContradicted(self.refund, **made_up)

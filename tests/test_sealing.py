@@ -139,6 +139,28 @@ class Signed(SealingCase):
         for row in rows:
             self.assertWord(Word.LOGGED, row.effect_id)
 
+    def test_a_forked_child_goes_on_with_the_gate_of_its_parent(self) -> None:
+        self.flush_s = 0.01
+        gate = self.sign()
+        refund = self.refund()
+        refund("before")
+        pid = os.fork()
+        if pid == 0:
+            code = 3
+            try:
+                outcome = refund("child")
+                if until(lambda: self.verified(outcome).word is Word.LOGGED, 10):
+                    code = 0
+            finally:
+                os._exit(code)
+        outcome = refund("parent")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        gate.records.flush()
+        for row in gate.journal.effects():
+            self.assertWord(Word.LOGGED, row.effect_id)
+        self.assertEqual(gate.journal.records.place(), 12)
+        self.assertOutcome(outcome, "COMMITTED")
+
     def test_a_checkpoint_follows_by_itself(self) -> None:
         self.flush_s = 0.05
         self.sign()

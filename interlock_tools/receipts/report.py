@@ -207,7 +207,7 @@ class Report:
         voucher = f"the service, today ({finding.carrier.value} carrier)"
         if finding.agrees is Answer.UNKNOWN and not weak:
             voucher = ""
-        line = Line("service", answer, finding.says, voucher, open_)
+        line = Line("service", answer, _on_one_line(finding.says), voucher, open_)
         checks = tuple(line if old.name == "service" else old for old in self.checks)
         return replace(self, word=word, checks=checks, service=answer)
 
@@ -250,6 +250,12 @@ class Report:
                 if line.not_checked:
                     lines.append(f"      not checked: {line.not_checked}")
         return "\n".join([*lines, "", LIMITS, ""])
+
+
+def _on_one_line(words: str, most: int = 400) -> str:
+    """What a service and a receipt said, so that it cannot pass for lines of the report."""
+    plain = "".join(ch if ch.isprintable() else "\N{REPLACEMENT CHARACTER}" for ch in words[: most + 1])
+    return plain if len(plain) <= most else plain[:most] + "…"
 
 
 def _rung(word: Word) -> Word:
