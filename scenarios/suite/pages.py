@@ -172,6 +172,8 @@ def _verdict(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
         return "the check says what is not so"
     if hand["stranded"]:
         return "the check loses money of the cap"
+    if "not told" in hand["final"] and "not told" not in ours["final"]:
+        return "the check does not say what became of it since"
     if ours["cannot_know"] and not hand["cannot_know"]:
         return "write the check: it knows more here"
     return "then do: a check of your own is enough here" if hand["proof"] else "enough, but leaves no proof"

@@ -80,6 +80,8 @@ class _Run:
         self.lives: list[Life] = []
         self.processes: list[AgentProcess] = []
         self.others_requests = 0
+        self.waited_for_sender_s = 0.0
+        """How long the second process waited for a stopped first one, which may still send."""
         for control in sandbox.controls.values():
             control.reset()
         self.world = World(sandbox, folder, seed)
@@ -121,7 +123,7 @@ class _Run:
             "proof": judging.proof(record, self.scenario, mine),
             "tamper": judging.tamper(record),
             "settle_s": round(settle, 3),
-            "waited_by_rule_s": waited,
+            "waited_by_rule_s": round(waited + self.waited_for_sender_s, 3),
             "outage_s": round(restart - death, 3),
             "notes": self.scenario.notes(ledger, self.work, self.fault),
             "attempts": self.world.control.count(*self.scenario.sends) - self.others_requests,
@@ -170,8 +172,9 @@ class _Run:
         restart = self.timeline.add("restarted", outage=fault.outage)
         nexts = [self._start(replace(again, life=2 + number)) for number in range(fault.workers)]
         if fault.how == "stop":
-            nexts[0].has_ended(STOPPED_S)
-            self.timeline.add("goes on")
+            waits = not nexts[0].has_ended(STOPPED_S)
+            goes_on = self.timeline.add("goes on")
+            self.waited_for_sender_s = goes_on - restart if waits else 0.0
             first.go_on()
             nexts.append(first)
         return [self._answer(process.wait()) for process in nexts], death, restart
