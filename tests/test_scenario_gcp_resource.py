@@ -11,13 +11,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from scenario_support import ScenarioCase
 
+from scenarios.cases.gcp_resource import NAME
+
 
 class GcpResource(ScenarioCase):
     key = "gcp_resource"
 
     def ledger(self, *via: str) -> dict[str, Any]:
         generations = [{"generation": n, "via": who} for n, who in enumerate(("person", "person", *via), 1)]
-        return {"buckets": {"configs": {"objects": {"config/prod.json": {"generations": generations}}}}}
+        return {"buckets": {"configs": {"objects": {NAME: {"generations": generations}}}}}
 
     def test_one_write_and_never_over_a_person_s(self) -> None:
         self.assert_held("crash_before_send_redeploy", self.ledger("person"))

@@ -15,11 +15,11 @@ from scenario_support import ScenarioCase
 
 class GithubMerge(ScenarioCase):
     key = "github_merge"
-    arguments: ClassVar[Mapping[str, Any]] = {"sha": "a" * 40}
+    arguments: ClassVar[Mapping[str, Any]] = {"sha": "a" * 40, "pull_number": 1}
 
     def ledger(self, *heads: str) -> dict[str, Any]:
-        pulls = [{"merge_commit_sha": "c" * 40}]
-        return {"repos": {"acme/shop": {"merges": [{"head": head} for head in heads], "pulls": pulls}}}
+        pulls = [{"number": 1, "merge_commit_sha": "c" * 40}]
+        return {"repos": {"acme/shop": {"merges": [{"pull": 1, "head": head} for head in heads], "pulls": pulls}}}
 
     def test_only_the_reviewed_head(self) -> None:
         self.assert_held("before_send", self.ledger())

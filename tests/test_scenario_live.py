@@ -46,6 +46,26 @@ class LiveRuns(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("signed up for Connect", out)
 
+    def test_each_of_the_others_by_its_public_api(self) -> None:
+        """The sandboxes answer here as the services do; their control planes are not used."""
+        for service, key, fault, further in (
+            ("github", "github_merge", "before_send", {"GITHUB_REPOSITORY": "acme/shop"}),
+            ("github", "github_comment", "crash_after_send", {"GITHUB_REPOSITORY": "acme/shop"}),
+            ("gcs", "gcp_resource", "crash_after_commit_redeploy", {"GOOGLE_STORAGE_BUCKET": "configs"}),
+            ("calendar", "calendar", "after_commit/slot_busy", {}),
+            ("resend", "email_tier3", "refused_after_send", {}),
+        ):
+            with self.subTest(key), SandboxProcess(service) as sandbox:
+                if service == "github":
+                    sandbox.control.action("create_repo", full_name="acme/shop", files={"price.txt": "10\n"})
+                if service == "gcs":
+                    sandbox.control.action("create_bucket", bucket="configs", versioning=True)
+                environment = {**sandbox.environment, "GOOGLE_STORAGE_TOKEN": "t", **further}
+                arm = "interlock_full_access" if service == "resend" else "interlock"
+                code, out = self.play([key], {arm}, {fault}, **environment)
+                self.assertEqual(code, 0, out)
+                self.assertIn("held", out)
+
 
 if __name__ == "__main__":
     unittest.main()

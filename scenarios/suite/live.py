@@ -1,33 +1,35 @@
-"""What ``--live`` plays: the scenarios at the services themselves, in test mode, with keys from the environment.
+"""What ``--live`` plays: the scenarios at the services themselves, with keys of a test account from the environment.
 
-The Stripe scenarios are played, as far as Stripe itself can be brought to it.
-A row that cannot be played says why: which key is missing, what Stripe said, or
-what only a sandbox can do. Nothing is written to ``results`` of the sandboxes.
+They are driven by the public APIs alone. A row that cannot be played says why:
+which key is missing, what the service said, or what only a sandbox can do.
+Nothing is written to ``results``, which are those of the sandboxes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
-
-import stripe
 
 from interlock_tools import DefinitionError
 from scenarios.suite.catalogue import scenario
-from scenarios.suite.live_stripe import LiveStripe
+from scenarios.suite.live_base import LiveService
 from scenarios.suite.play import Cell, play
 
-AT_SANDBOX = "it is played at its sandbox only; what the person in it does has no public API that is driven here yet"
+
+def _maker(service: str) -> Callable[[], LiveService]:
+    from scenarios.suite import live_others
+    from scenarios.suite.live_stripe import live_stripe
+
+    makers = {"stripe": live_stripe, "github": live_others.live_github, "gcs": live_others.live_gcs}
+    more = {"calendar": live_others.live_calendar, "resend": live_others.live_resend}
+    return {**makers, **more}[service]
 
 
 def blocked(key: str) -> str | None:
     """Why a scenario cannot be played at the service itself; None if it can."""
-    found = scenario(key)
-    missing = [name for name in found.live_needs if not os.environ.get(name)]
-    if missing:
-        return f"set {' and '.join(missing)}"
-    return None if found.services == ("stripe",) and not found.race else AT_SANDBOX
+    missing = [name for name in scenario(key).live_needs if not os.environ.get(name)]
+    return f"set {' and '.join(missing)}" if missing else None
 
 
 def main(keys: Iterable[str], arms: set[str] | None, faults: set[str] | None) -> int:
@@ -40,7 +42,10 @@ def main(keys: Iterable[str], arms: set[str] | None, faults: set[str] | None) ->
             continue
         found = scenario(key)
         for fault, spec in found.faults.items():
-            if spec.rule is not None or (faults and fault not in faults):
+            if faults and fault not in faults:
+                continue
+            if spec.rule is not None or fault in found.sandbox_only:
+                print(f"{key}/*/{fault}".ljust(80), "BLOCKED: only a sandbox can do this", flush=True)
                 continue
             for arm in found.arms if arms is None else [name for name in found.arms if name in arms]:
                 if found.arms[arm].faults is not None and fault not in (found.arms[arm].faults or ()):
@@ -54,13 +59,13 @@ def main(keys: Iterable[str], arms: set[str] | None, faults: set[str] | None) ->
 def _row(cell: Cell) -> dict[str, Any] | None:
     name = f"{cell.scenario}/{cell.arm}/{cell.fault}"
     try:
-        result = play(scenario(cell.scenario), cell, LiveStripe(), seed=1)
-    except (stripe.StripeError, DefinitionError) as error:
-        words = getattr(error, "user_message", None) or str(error)
-        print(f"{name:80} BLOCKED: {words}", flush=True)
-        return None
+        found = scenario(cell.scenario)
+        result = play(found, cell, _maker(found.services[0])(), seed=1)
     except Exception as error:
-        print(f"{name:80} error: {type(error).__name__}: {error}", flush=True)
+        words = " ".join(str(getattr(error, "user_message", None) or error).split())
+        ours = isinstance(error, DefinitionError) or words.startswith("BLOCKED: ")
+        what = words.removeprefix("BLOCKED: ") if ours else f"{type(error).__name__}: {words}"
+        print(f"{name:80} BLOCKED: {what[:300]}", flush=True)
         return None
     said = f"{'held' if result['held'] else 'NOT HELD'}, {result['holds']}, answer {result['answer']}"
     print(f"{name:80} {said}, settled in {result['settle_s']} s", flush=True)

@@ -155,6 +155,8 @@ class Scenario:
     repetitions: ClassVar[int] = 1
     race: ClassVar[bool] = False
     """Several agents start together, and the first to reach the crash point dies; see ``agents``."""
+    sandbox_only: ClassVar[tuple[str, ...]] = ()
+    """Faults that nobody can bring about at the service itself."""
     live_needs: ClassVar[tuple[str, ...]] = ()
     """Environment variables without which the live service cannot be asked."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from scenarios.sandbox import SandboxProcess
 from scenarios.suite import judging
-from scenarios.suite.live_stripe import LiveStripe
+from scenarios.suite.live_base import LiveService
 from scenarios.suite.model import Arm, Fault, Scenario, Work, World
 from scenarios.suite.process import AgentProcess, HarnessError, Life
 
@@ -59,7 +59,7 @@ class Timeline:
         return moment
 
 
-def play(scenario: Scenario, cell: Cell, sandbox: SandboxProcess | LiveStripe, seed: int) -> dict[str, Any]:
+def play(scenario: Scenario, cell: Cell, sandbox: SandboxProcess | LiveService, seed: int) -> dict[str, Any]:
     """Play a cell and return all that was measured, ready for JSON. Raises ``HarnessError``."""
     folder = Path(tempfile.mkdtemp(prefix="scenario-"))
     try:
@@ -70,7 +70,7 @@ def play(scenario: Scenario, cell: Cell, sandbox: SandboxProcess | LiveStripe, s
 
 class _Run:
     def __init__(
-        self, scenario: Scenario, cell: Cell, sandbox: SandboxProcess | LiveStripe, seed: int, folder: Path
+        self, scenario: Scenario, cell: Cell, sandbox: SandboxProcess | LiveService, seed: int, folder: Path
     ) -> None:
         self.scenario = scenario
         self.cell = cell
@@ -85,11 +85,11 @@ class _Run:
         for control in sandbox.controls.values():
             control.reset()
         self.world = World(sandbox, folder, seed)
-        if isinstance(sandbox, LiveStripe):
+        if isinstance(sandbox, LiveService):
             sandbox.control.about(Work(scenario.key, cell.arm, cell.fault, "", str(folder), {}))
         self.work = scenario.setup(self.world, cell.fault)
         self.work = replace(self.work, arm=cell.arm)
-        if isinstance(sandbox, LiveStripe):
+        if isinstance(sandbox, LiveService):
             sandbox.control.about(self.work)
         journal = {"INTERLOCK_JOURNAL": str(folder / "journal.db")}
         self.environment = {**sandbox.environment, **journal, **self.world.environment}

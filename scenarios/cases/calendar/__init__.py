@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from scenarios.cases.calendar.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
 CASE = "call-5"
-START, END = "2026-12-07T10:00:00", "2026-12-07T10:30:00"
 
 
 class Calendar(Scenario):
@@ -46,20 +47,23 @@ class Calendar(Scenario):
     def setup(self, world: World, fault: str) -> Work:
         world.approve(CASE, id="APR-7", by="Approver One")
         self._request(world, "live")
+        start, end = _slot(world)
+        arguments = {"summary": "Call", "start_datetime": start, "end_datetime": end, "timezone": "UTC"}
+        arguments["calendar_id"] = "primary"
         if fault == "before_send/pre_busy":
-            self._person(world)
-        arguments = {"summary": "Call", "start_datetime": START, "end_datetime": END, "timezone": "UTC"}
-        return Work(self.key, "", fault, CASE, str(world.folder), {**arguments, "calendar_id": "primary"})
+            self._person(world, arguments)
+        return Work(self.key, "", fault, CASE, str(world.folder), arguments)
 
     def _request(self, world: World, status: str) -> None:
         (world.folder / "request.json").write_text(json.dumps({"status": status}), encoding="utf-8")
 
-    def _person(self, world: World) -> None:
-        world.control.action("event", start=START + "Z", end=END + "Z", summary="Somebody else's")
+    def _person(self, world: World, arguments: Mapping[str, Any]) -> None:
+        start, end = (arguments[name] + "Z" for name in ("start_datetime", "end_datetime"))
+        world.control.action("event", start=start, end=end, summary="Somebody else's")
 
     def outage(self, world: World, work: Work, name: str) -> None:
         if name == "slot_busy":
-            self._person(world)
+            self._person(world, work.arguments)
         elif name == "request_cancelled":
             self._request(world, "cancelled")
         elif name == "deleted":
@@ -77,6 +81,13 @@ class Calendar(Scenario):
         gone = any(event["status"] == "cancelled" for event in own)
         shown = f"{len(own)} event(s) of the agent{', deleted' if gone else ''}, {len(others)} of others"
         return Verdict(held, shown, tuple(event["id"] for event in own), gone)
+
+
+def _slot(world: World) -> tuple[str, str]:
+    """A slot of its own in a far week, so that cells at one calendar do not meet."""
+    minutes = random.Random(f"{world.seed}{world.folder}").randrange(0, 20_000) * 30
+    start = datetime(2031, 1, 6, 10, 0) + timedelta(minutes=minutes)
+    return start.isoformat(), (start + timedelta(minutes=30)).isoformat()
 
 
 SCENARIO = Calendar()

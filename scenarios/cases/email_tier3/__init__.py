@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from scenarios.cases.email_tier3.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
-
-CASE = "case-4471"
 
 
 class EmailTier3(Scenario):
@@ -38,13 +37,17 @@ class EmailTier3(Scenario):
         "interlock_noprobe": "3/3",
         "interlock_tier3": "3/3",
     }
-    live_needs = ("RESEND_API_KEY",)
+    sandbox_only = ("past_key_window",)
+    live_needs = ("RESEND_API_KEY", "RESEND_FROM")
 
     def setup(self, world: World, fault: str) -> Work:
-        world.approve(CASE, id="APR-7", by="Approver One")
+        case = f"case-{uuid.uuid4().hex[:12]}"  # the key is made of it, and live keys are remembered for a day
+        world.approve(case, id="APR-7", by="Approver One")
         self._refund(world, "succeeded")
-        arguments = {"to": "reader@example.org", "subject": "Your refund", "text": "Your refund is on the way."}
-        return Work(self.key, "", fault, CASE, str(world.folder), arguments)
+        to = "delivered@resend.dev"  # an address of Resend's for tests
+        subject = f"Your refund {uuid.uuid4().hex[:8]}"
+        arguments = {"to": to, "subject": subject, "text": "Your refund is on the way."}
+        return Work(self.key, "", fault, case, str(world.folder), arguments)
 
     def _refund(self, world: World, status: str) -> None:
         (world.folder / "refund.json").write_text(json.dumps({"status": status}), encoding="utf-8")

@@ -20,7 +20,7 @@ from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, w
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
-SENDER = "Support <support@example.com>"
+SENDER = os.environ.get("RESEND_FROM", "Support <support@example.com>")
 SENDING_KEY, FULL_KEY = "re_sending_0123456789abcdef", "re_full_0123456789abcdef"
 """Keys of the sandbox; live ones come from RESEND_API_KEY."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from scenarios.cases.gcp_resource.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
-BUCKET, NAME = "configs", "config/prod.json"
+BUCKET, NAME = os.environ.get("GOOGLE_STORAGE_BUCKET", "configs"), f"config/{uuid.uuid4().hex[:8]}.json"
 CASE = "rollback-9"
 V41, V42, V43 = '{"version": 41}', '{"version": 42}', '{"version": 43}'
 UNVERSIONED = "crash_after_commit_redeploy_unversioned"
@@ -33,6 +35,7 @@ class GcpResource(Scenario):
     premises = ("generation", "content_type")
     authority = ("APR-7", "Approver One")
     reference: ClassVar[Mapping[str, str]] = {"no_check": "0/3", "hand_check": "3/3", "interlock": "3/3"}
+    sandbox_only = (UNVERSIONED,)
     live_needs = ("GOOGLE_STORAGE_TOKEN", "GOOGLE_STORAGE_BUCKET")
 
     def setup(self, world: World, fault: str) -> Work:

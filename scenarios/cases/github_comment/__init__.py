@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from scenarios.cases.github_comment.arms import ARMS
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World, common_faults
 
-REPO = "acme/shop"
+REPO = os.environ.get("GITHUB_REPOSITORY", "acme/shop")
 CASE = "ticket-88"
 
 
@@ -34,14 +35,15 @@ class GithubComment(Scenario):
 
     def setup(self, world: World, fault: str) -> Work:
         world.control.action("create_repo", full_name=REPO)
-        world.control.action("open_issue", repo=REPO)
+        number = world.control.action("open_issue", repo=REPO)["number"]
+        owner, repo = REPO.split("/")
         world.approve(CASE, id="APR-7", by="Approver One")
-        arguments = {"owner": "acme", "repo": "shop", "issue_number": 1, "body": "It ships on Monday."}
+        arguments = {"owner": owner, "repo": repo, "issue_number": number, "body": "It ships on Monday."}
         return Work(self.key, "", fault, CASE, str(world.folder), arguments)
 
     def outage(self, world: World, work: Work, name: str) -> None:
         if name == "locked":
-            world.control.action("lock", repo=REPO, number=1)
+            world.control.action("lock", repo=REPO, number=work.arguments["issue_number"])
 
     def other_arguments(self, work: Work) -> dict[str, Any]:
         return {**work.arguments, "body": "It ships on Tuesday."}

@@ -27,9 +27,9 @@ class Clone:
     Raises GitFailed where git does.
     """
 
-    def __init__(self, url: str, repo: str, login: str) -> None:
+    def __init__(self, url: str, repo: str, login: str, password: str = "x") -> None:
         where = urlsplit(url)
-        self._remote = f"{where.scheme}://{login}:x@{where.netloc}/{repo}.git"
+        self._remote = f"{where.scheme}://{login}:{password}@{where.netloc}/{repo}.git"
         self._login = login
         self._folder = tempfile.TemporaryDirectory(prefix="clone-", ignore_cleanup_errors=True)
         self.path = Path(self._folder.name) / "work"
