@@ -156,10 +156,19 @@ class Damage(OnPostgres, sealing_support.SealingCase):
         self.refund()("1")
         self.gate.close()
         self.raw().execute(f"DROP SCHEMA {self.schema} CASCADE")
-        self.sign(witnesses=self.policy(witness))
+        self.sign(signing=self.keys, witnesses=self.policy(witness))
+        refund = self.looked_up()
         with self.assertRaisesRegex(RecordsMissing, "holds 0"):
-            self.refund()("1")
+            refund("1")
+        self.clock.advance(91)
+        requests = [("test.refund", {"case": case}) for case in ("1", "never")]
+        report = self.gate.reconcile(requests, by="dana")
+        self.assertTrue(report.done, report.to_json())
+        self.assertOutcome(refund("1"), "COMMITTED")
         self.assertEqual(len(self.service.requests), 1)
+        self.assertOutcome(refund("never"), "COMMITTED")
+        self.gate.records.flush()
+        self.assertWord(Word.LOGGED, report.found[0])
 
 
 if __name__ == "__main__":

@@ -17,10 +17,14 @@ from interlock_tools import (
     OnSend,
     Outcome,
     OutcomeError,
+    Policy,
     RateLimited,
     Reason,
     Report,
+    Signing,
     Status,
+    parse_policy,
+    verify,
 )
 
 gate = Gate("refunds.db", wait=timedelta(seconds=5), retry=10)
@@ -113,3 +117,14 @@ def decide(effect_id: str) -> Outcome:
     print(gate.budget("case:4471").used, gate.receipt(effect_id)["type"], gate.effects)
     gate.close()
     return gate.settle(effect_id, wait=0.5)
+
+
+def show_to_others(effect_id: str, policy_text: str) -> int:
+    signed = Gate("signed.db", signing=Signing("writer.key", "env:LOG_KEY"), witness="after", witnesses="w.policy")
+    signed = Gate("signed.db", signing="keys", receipts_dir="receipts")
+    policy: Policy = parse_policy(policy_text)
+    report = verify(signed.receipt(effect_id, disclosing=["payload.to"]), policy)
+    print(report.word.value, report.line("happened").answer.value, signed.records.policy(), signed.records.flush())
+    for found in signed.reconcile([("stripe.refund", {"case": "4471"})], by="kim").found:
+        signed.records.erase(found)
+    return report.exit_code
