@@ -155,7 +155,7 @@ class Stripe(ConfirmCase):
         self.assertCannotTell(
             self.refund, payload=self.payload(self.refund, payment_intent={"private_sha256": "0" * 64})
         )
-        self.assertCannotTell(self.refund, name="stripe.payout")
+        self.assertCannotTell(self.refund, name="stripe.payout", service={})
         self.assertCannotTell(self.refund, phase="ambiguous")
 
     def test_a_transfer_and_a_credit(self) -> None:
@@ -175,6 +175,13 @@ class Stripe(ConfirmCase):
         )
         self.assertEqual(str(transfer), "COMMITTED", transfer.message)
         self.assertConfirmed(transfer)
+
+    def test_an_effect_of_another_name_is_known_by_what_its_record_says(self) -> None:
+        renamed = declare_refund(self.gate, gated_client(self.client), name="refunds in the EU", other_refunds="allow")
+        asked = {"payment_intent": self.payment, "amount": 300, "reason": "duplicate"}
+        outcome = renamed(request="case-9", **asked)
+        self.assertEqual(str(outcome), "COMMITTED", outcome.message)
+        self.assertConfirmed(outcome)
 
     def test_from_the_environment_by_the_integration_that_the_receipt_names(self) -> None:
         settings = {"STRIPE_API_KEY": "sk_test_x", "STRIPE_API_BASE": self.sandbox.url}

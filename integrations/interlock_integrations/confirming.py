@@ -63,5 +63,5 @@ def differences(names: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
 
 
 def what(subject: Subject) -> str:
-    """Return the last part of the effect's name, which says what kind of effect it is."""
-    return subject.name.rpartition(".")[2]
+    """Return what kind of effect it is: as its first record says, or by the last part of its name."""
+    return subject.service.get("kind") or subject.name.rpartition(".")[2]

@@ -116,6 +116,7 @@ def declare_event(
         dedupes=True if collisions == "detected" else None,
         lookup=find_event,
         send_timeout=send_timeout,
+        service={"name": "calendar", "kind": "event"},
         watch=watch_event(service, utc_now),
     )
     def create_calendar_event(

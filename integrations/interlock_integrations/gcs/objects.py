@@ -115,6 +115,7 @@ def declare_write(
         never_true_again=("generation",),
         lookup=find_written,
         send_timeout=send_timeout,
+        service={"name": "gcs", "kind": "write"},
         watch=watch_object(client),
     )
     def write_object(
@@ -192,6 +193,7 @@ def declare_restore(
         never_true_again=("generation",),
         lookup=find_restored,
         send_timeout=send_timeout,
+        service={"name": "gcs", "kind": "restore"},
         watch=watch_object(client),
     )
     def restore_object(

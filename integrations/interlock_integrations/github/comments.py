@@ -117,6 +117,7 @@ def declare_comment(
         lookup=find_comment,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        service={"name": "github", "kind": "comment"},
         watch=watch_comment(requester, marker),
     )
     def create_issue_comment(

@@ -133,6 +133,7 @@ def declare_merge(
         lookup=find_merge,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        service={"name": "github", "kind": "merge"},
         watch=watch_merge(requester),
     )
     def merge_pull_request(

@@ -103,6 +103,7 @@ def declare_mail(
         lookup=find_email if full_access or probe else None,
         lookup_lag=lookup_lag,
         send_timeout=send_timeout,
+        service={"name": "resend", "kind": "mail"},
         watch=watch_mail(client) if full_access else None,
     )
     def send_email(

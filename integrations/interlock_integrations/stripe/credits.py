@@ -94,6 +94,7 @@ def declare_credit(
         dedupes=DEDUPES,
         lookup=find_credit,
         send_timeout=send_timeout,
+        service={"name": "stripe", "kind": "credit"},
         watch=watch_credit(client),
     )
     def create_credit(

@@ -95,6 +95,7 @@ def declare_refund(
         dedupes=DEDUPES,
         lookup=find_refund,
         send_timeout=send_timeout,
+        service={"name": "stripe", "kind": "refund"},
         watch=watch_refund(client, time.time),
         watch_many=watch_refunds(client, time.time),
     )

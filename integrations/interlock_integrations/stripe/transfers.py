@@ -87,6 +87,7 @@ def declare_transfer(
         dedupes=DEDUPES,
         lookup=find_transfer,
         send_timeout=send_timeout,
+        service={"name": "stripe", "kind": "transfer"},
         watch=watch_transfer(client, time.time),
     )
     def create_transfer(
