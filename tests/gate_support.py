@@ -166,7 +166,7 @@ class GateCase(unittest.TestCase):
         if pid == 0:
             try:
                 arm(point, occurrence)
-                act(Gate(SqliteJournal(self.path, self.clock), retry=0.3))
+                act(self.open())
             finally:
                 os._exit(99)
         _, status = os.waitpid(pid, 0)
