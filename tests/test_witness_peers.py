@@ -11,6 +11,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -18,10 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from interlock_tools import Gate, RecordsMissing, parse_policy, verify
+from interlock_tools.receipts import Word
 from interlock_tools.receipts.checkpoint import Checkpoint, cosign, cosigned_at, parse_checkpoint, sign_checkpoint
 from interlock_tools.receipts.keys import COSIGNATURE, NOTE_SIGNATURE, KeySigner, parse_verifier_key, verifier_key
 from interlock_tools.receipts.merkle import EMPTY_ROOT, Tree, consistency_proof, inclusion_proof, leaf_hash
 from interlock_tools.receipts.note import Note
+from interlock_tools.sealing import Keys
 from interlock_tools.witness import WitnessAhead, WitnessClient, WitnessDisagrees, WitnessRefused
 from interlock_tools.witness.book import WitnessBook
 from interlock_tools.witness.wire import parse_submission
@@ -144,6 +148,37 @@ class PeerWitnesses(unittest.TestCase):
     def test_witness_log(self) -> None:
         with self.peer(WITNESS_LOG, LOG.name, str(verifier_key(LOG))) as client:
             self._goes_through(client)
+
+    def test_a_gate_has_others_as_its_witnesses(self) -> None:
+        """Effects, receipts, and what the peer remembers after the journal has lost its last records."""
+        journal, copy = Path(self.folder) / "journal.db", Path(self.folder) / "copy"
+        keys = Keys.in_directory(Path(self.folder) / "keys", "shop.example")
+        arguments = (keys.logs[0].name, str(verifier_key(keys.logs[0])))
+        for program in (WITNESS_LOG, AICS_WITNESS):
+            first = (self.folder,) if program is AICS_WITNESS else ()
+            with self.peer(program, *first, *arguments) as client:
+                policy = parse_policy(f"{keys.policy()}witness peer {client.key} {client.url}\nquorum peer\n")
+                for number in range(3):
+                    gate = Gate(journal, signing=Path(self.folder) / "keys", witnesses=policy, witness="before")
+                    effect = gate.effect("shop.refund", key=lambda case: case)(lambda case: f"re_{case}")
+                    outcome = effect(str(number))
+                    self.assertEqual(str(outcome), "COMMITTED", outcome.message)
+                    self.assertEqual(gate.records.flush(), {})
+                    report = verify(gate.receipt(outcome.effect_id), policy)
+                    self.assertEqual((report.word, report.exit_code), (Word.WITNESSED, 0), str(report))
+                    gate.close()
+                    if number == 1:
+                        shutil.copyfile(journal, copy)
+                journal.unlink()
+                shutil.move(copy, journal)
+                gate = Gate(journal, signing=Path(self.folder) / "keys", witnesses=policy)
+                effect = gate.effect("shop.refund", key=lambda case: case)(lambda case: f"re_{case}")
+                with self.assertRaisesRegex(RecordsMissing, "has seen 12 records .* holds 8"):
+                    effect("new")
+                gate.close()
+                for leftover in Path(self.folder).glob("journal.db*"):
+                    if leftover.is_file():
+                        leftover.unlink()
 
     def _goes_through(self, client: WitnessClient) -> None:
         log, fork = Log(), Log("x")
