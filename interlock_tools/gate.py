@@ -24,7 +24,10 @@ from .reporting import outcome_of
 from .signed import Records
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
     from .hooks import Hook
+    from .langchain import GatedTool
     from .receipts import Policy
     from .receipts.keys import Signer
     from .sealing import Signing
@@ -148,6 +151,12 @@ class Gate:
                 "contract": contract,
             },
         )
+
+    def wrap(self, tool: BaseTool, **declaration: Any) -> GatedTool:
+        """Put a LangChain tool that is there already behind this gate; see ``langchain.wrapping.wrap``."""
+        from .langchain.wrapping import wrap
+
+        return wrap(self, tool, **declaration)
 
     def _register(self, definition: Definition) -> None:
         if definition.name in self._definitions:

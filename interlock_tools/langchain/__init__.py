@@ -5,8 +5,32 @@ Nothing else in this package imports LangChain, so ``import interlock_tools`` do
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .request import Source, from_config, from_thread_id
 from .tool import GatedTool, effect_tool
 from .toolkit import GatedToolkit
+from .wrapping import wrap
 
-__all__ = ["GatedTool", "GatedToolkit", "Source", "effect_tool", "from_config", "from_thread_id"]
+if TYPE_CHECKING:
+    from .middleware import InterlockMiddleware
+
+
+def __getattr__(name: str) -> Any:
+    if name == "InterlockMiddleware":  # LangChain itself is needed for this one alone
+        from .middleware import InterlockMiddleware
+
+        return InterlockMiddleware
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "GatedTool",
+    "GatedToolkit",
+    "InterlockMiddleware",
+    "Source",
+    "effect_tool",
+    "from_config",
+    "from_thread_id",
+    "wrap",
+]
