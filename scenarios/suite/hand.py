@@ -38,6 +38,15 @@ def with_retries(function: Callable[[], Any], tries: int = 3, first_s: float = 0
     return again(function)
 
 
+def settled(files: Files, once: Callable[[], tuple[str, dict[str, Any]]], **tries: Any) -> tuple[str, dict[str, Any]]:
+    """Run ``once`` with retries; what it still cannot say after them is not known, and said so."""
+    try:
+        done: tuple[str, dict[str, Any]] = with_retries(once, **tries)
+    except Again as error:
+        return files.finish("unknown", f"Not known: {error}.")
+    return done
+
+
 class Instants:
     """The hook of the HTTP transport, for tools without a gate: it lets a test kill the process around a request."""
 

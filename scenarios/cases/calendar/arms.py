@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.calendar import CalendarToolkit, calendar_from_environment
 from interlock_integrations.transport import sending
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, with_retries
+from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, settled
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
@@ -107,11 +107,7 @@ def no_check(work: Work) -> BaseTool:
                 return files.finish("not_landed", f"Google refused it: {error.resp.status}")
             return files.finish("landed", f"Booked: {made['id']}.", id=made["id"])
 
-        try:
-            done: Said = with_retries(once)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
-        return done
+        return settled(files, once)
 
     return hand_tool("create_calendar_event", create_calendar_event)
 
@@ -148,11 +144,7 @@ def hand_check(work: Work) -> BaseTool:
                 return files.finish("not_landed", f"Google refused it: {error.resp.status}")
             return files.finish("landed", f"Booked: {made['id']}.", id=made["id"])
 
-        try:
-            done: Said = with_retries(once)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
-        return done
+        return settled(files, once)
 
     return hand_tool("create_calendar_event", create_calendar_event)
 

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.gcs import GcsToolkit, storage_from_environment
 from interlock_integrations.transport import sending
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, with_retries
+from scenarios.suite.hand import Again, Files, Instants, hand_tool, responded, settled
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
@@ -45,12 +45,9 @@ def no_check(work: Work) -> BaseTool:
             return files.finish("landed", f"Written: generation {blob.generation}.", id=str(blob.generation))
 
         try:
-            done: Said = with_retries(once)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
+            return settled(files, once)
         except exceptions.GoogleAPICallError as error:
             return files.finish("not_landed", f"Google refused it: {error.code}")
-        return done
 
     return hand_tool("write_object", write_object)
 
@@ -95,12 +92,9 @@ def hand_check(work: Work) -> BaseTool:
             return files.finish("landed", f"Written: generation {blob.generation}.", id=str(blob.generation))
 
         try:
-            done: Said = with_retries(once)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
+            return settled(files, once)
         except exceptions.GoogleAPICallError as error:
             return files.finish("not_landed", f"Google refused it: {error.code}")
-        return done
 
     return hand_tool("write_object", write_object)
 

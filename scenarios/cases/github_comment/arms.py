@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.github import GithubToolkit
 from scenarios.suite import github_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Again, Files, hand_tool, with_retries
+from scenarios.suite.hand import Files, hand_tool, settled, with_retries
 from scenarios.suite.model import Arm, Work
 from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
 
@@ -36,11 +36,7 @@ def no_check(work: Work) -> BaseTool:
                 return files.finish("not_landed", f"GitHub refused it: {error.status}")
             return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
 
-        try:
-            done: Said = with_retries(once, tries=5, first_s=0.5)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
-        return done
+        return settled(files, once, tries=5, first_s=0.5)
 
     return hand_tool("create_issue_comment", create_issue_comment)
 
@@ -74,11 +70,7 @@ def hand_check(work: Work) -> BaseTool:
                 return files.finish("not_landed", f"GitHub refused it: {error.status}")
             return files.finish("landed", f"Commented: {made.id}.", id=str(made.id))
 
-        try:
-            done: Said = with_retries(once, tries=5, first_s=0.5)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
-        return done
+        return settled(files, once, tries=5, first_s=0.5)
 
     return hand_tool("create_issue_comment", create_issue_comment)
 

@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from interlock_integrations.github import GithubToolkit
 from scenarios.suite import github_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
-from scenarios.suite.hand import Again, Files, hand_tool, with_retries
+from scenarios.suite.hand import Again, Files, hand_tool, settled, with_retries
 from scenarios.suite.model import Arm, Work
 
 Said = tuple[str, dict[str, Any]]
@@ -72,11 +72,7 @@ def hand_check(work: Work) -> BaseTool:
                 return files.finish("not_landed", f"GitHub refused it: {error.status}")
             return files.finish("landed", f"Merged as {merged.sha}.", id=merged.sha)
 
-        try:
-            done: Said = with_retries(once, tries=5, first_s=0.5)
-        except Again as error:
-            return files.finish("unknown", f"Not known: {error}.")
-        return done
+        return settled(files, once, tries=5, first_s=0.5)
 
     return hand_tool("merge_pull_request", merge_pull_request)
 
