@@ -144,6 +144,8 @@ class Scenario:
     options: ClassVar[Mapping[str, str]] = {}
     sends: ClassVar[tuple[str, str]]
     """Method and path (a regular expression) of the requests that are sends."""
+    sends_say: ClassVar[str | None] = None
+    """What the body of a send contains, where other requests go to the same place."""
     arms: ClassVar[Mapping[str, Arm]]
     faults: ClassVar[Mapping[str, Fault]]
     premises: ClassVar[tuple[str, ...]] = ()

@@ -148,7 +148,7 @@ class _Run:
         """Play; return the answers, and when the first process died and the next was started."""
         fault, sends = self.fault, self.scenario.sends
         if fault.rule is not None:
-            rule = dict(fault.rule)
+            rule = {"body": self.scenario.sends_say, **fault.rule}
             self.world.control.fault(rule.pop("action"), *sends, **rule)
         first = self._start(self.work, fault.die_at, fault.how)
         if fault.die_at is None:

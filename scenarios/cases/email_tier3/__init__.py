@@ -19,6 +19,7 @@ class EmailTier3(Scenario):
     invariant = "The mail is sent once, and not at all if the refund had failed before it left."
     services = ("resend",)
     sends = ("POST", "/emails")
+    sends_say = "on the way"
     arms = ARMS
     faults: ClassVar[Mapping[str, Fault]] = {
         "crash_after_send": Fault(AFTER_SEND, landed=True),

@@ -91,6 +91,8 @@ def _used(account: ResendClient, key: str) -> bool:
         if int(error.code) == 403:
             return False
         raise Again(f"the probe was answered {error.code}") from error
+    except (requests.RequestException, ConnectionError) as error:
+        raise Again(f"Resend did not answer: {type(error).__name__}") from error
     raise Again("the probe was accepted")
 
 
