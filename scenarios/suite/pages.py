@@ -116,22 +116,12 @@ def _note(row: Mapping[str, Any], name: str) -> str:
 
 def overview(found: Mapping[str, Mapping[str, Any]], folder: Path) -> str:
     """The front page: why not write the check oneself?"""
-    body, waits, ratios = [], [], []
-    for key, result in found.items():
-        table = rows(dict(result))
-        strongest = next((arm for arm in STRONGEST if any(row["arm"] == arm for row in table)), None)
-        for fault in dict.fromkeys(row["fault"] for row in table):
-            ours = next((row for row in table if (row["fault"], row["arm"]) == (fault, "interlock")), None)
-            hand = _strongest(table, fault)
-            if ours is None or hand is None or not ours["played"] or not hand["played"]:
-                continue
-            ratio = (ours["settle_s"] - ours["waited_s"]) / hand["settle_s"] if hand["settle_s"] else None
-            if ratio is not None:
-                ratios.append(ratio)
-            if ours["waited_s"]:
-                waits.append(f"{key} {fault}: {ours['waited_s']:.1f} s, {hand['arm']} then {_held(hand)} held")
-            body.append([f"[{key}](scenarios/{key}.md)", fault, _judged(hand), _judged(ours), _verdict(hand, ours)])
-        del strongest
+    pairs = [pair for key, result in found.items() for pair in _pairs(key, rows(dict(result)))]
+    waits = [
+        f"- {key} {fault}: {ours['waited_s']:.1f} s; {hand['arm']} held {_held(hand)} there\n"
+        for key, fault, hand, ours in pairs
+        if ours["waited_s"]
+    ]
     parts = [
         "# Results\n",
         (
@@ -141,28 +131,62 @@ def overview(found: Mapping[str, Mapping[str, Any]], folder: Path) -> str:
         ),
         "## Why not write the check myself?\n",
         (
-            "For each fault, the strongest hand-written tool beside interlock as shipped. *Held*: the service has in "
-            "the end what it should. *Answer*: what the agent said agrees with the service.\n"
+            "The strongest hand-written tool beside interlock as shipped, over all faults. *Held*: the service has in "
+            "the end what it should. The page of each scenario has every arm, fault and column; its JSON every cell.\n"
         ),
-        _table(["scenario", "fault", "hand-written", "interlock", "so"], body),
-        _settling(ratios),
-        "Waits that a rule asked for, taken out above:\n\n" + "".join(f"- {wait}\n" for wait in waits) if waits else "",
+        _table(["scenario", "so", "faults", "hand-written held", "interlock held"], _answers(pairs)),
+        _settling([_ratio(hand, ours) for _, _, hand, ours in pairs]),
+        "Waits that a rule asked for, taken out above:\n\n" + "".join(waits) if waits else "",
     ]
     plots = [f"![{name}](scenarios/{name}.png)\n" for name in ("held", "settle", "unknown")]
     parts += [plot for plot in plots if (folder / "scenarios").is_dir()]
     return "\n".join(part for part in parts if part)
 
 
+Pair = tuple[str, str, dict[str, Any], dict[str, Any]]
+"""Scenario, fault, the strongest hand-written row, and interlock's."""
+
+
+def _pairs(key: str, table: list[dict[str, Any]]) -> list[Pair]:
+    found = []
+    for fault in dict.fromkeys(row["fault"] for row in table):
+        ours = next((row for row in table if (row["fault"], row["arm"]) == (fault, "interlock")), None)
+        hand = _strongest(table, fault)
+        if ours is not None and hand is not None and ours["played"] and hand["played"]:
+            found.append((key, fault, hand, ours))
+    return found
+
+
+def _answers(pairs: list[Pair]) -> list[list[str]]:
+    """One line for each scenario and answer; those where a check is not enough come first."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair[0], _verdict(pair[2], pair[3])), []).append(pair)
+    ordered = sorted(groups.items(), key=lambda item: item[0][1].startswith(("then do", "enough")))
+    return [
+        [
+            f"[{key}](scenarios/{key}.md)",
+            verdict,
+            ", ".join(fault for _, fault, _, _ in some),
+            (
+                f"{'/'.join(dict.fromkeys(hand['arm'] for _, _, hand, _ in some))}: "
+                f"{sum(hand['held'] for _, _, hand, _ in some)} of {sum(hand['played'] for _, _, hand, _ in some)}"
+            ),
+            f"{sum(ours['held'] for _, _, _, ours in some)} of {sum(ours['played'] for _, _, _, ours in some)}"
+            + (", says that it cannot know" if any(ours["cannot_know"] for _, _, _, ours in some) else ""),
+        ]
+        for (key, verdict), some in ordered
+    ]
+
+
 def _strongest(table: list[dict[str, Any]], fault: str) -> dict[str, Any] | None:
-    for arm in STRONGEST:
-        for row in table:
-            if (row["fault"], row["arm"]) == (fault, arm):
-                return row
-    return None
+    """The hand-written arm that did best under a fault; of equals the one that is written most carefully."""
+    rivals = [row for arm in STRONGEST for row in table if (row["fault"], row["arm"]) == (fault, arm) and row["played"]]
+    return max(rivals, key=lambda row: (row["held"] - row["stranded"], -row["contradicts"]), default=None)
 
 
-def _judged(row: Mapping[str, Any]) -> str:
-    return f"{row['arm']}: held {_held(row)}, {row['answer']}"
+def _ratio(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> float:
+    return float((ours["settle_s"] - ours["waited_s"]) / hand["settle_s"]) if hand["settle_s"] else 1.0
 
 
 def _verdict(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
