@@ -34,10 +34,10 @@ log = logging.getLogger("interlock_tools")
 PASS = 1000
 """Most effects that one pass looks at, unless it is told otherwise."""
 
-AT_ONCE = 100
+AT_ONCE = 500
 """Effects that a worker takes in hand at a time."""
 
-IN_HAND_S = 300.0
+IN_HAND_S = 600.0
 """How long a worker has them in hand; one that dies lets go of them then."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 6 * 3600.0

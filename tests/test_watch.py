@@ -207,9 +207,9 @@ class Watching(WatchCase):
 
         gate = self.open()
         effect = self.declare(gate, watch_many=many)
-        for number in range(250):
+        for number in range(550):
             effect(str(number), 1)
-        self.assertEqual((gate.watch().looked, calls, self.looks), (250, [100, 100, 50], []))
+        self.assertEqual((gate.watch().looked, calls, self.looks), (550, [500, 50], []))
 
     def test_an_async_watch(self) -> None:
         async def watch(case: str, evidence: Any) -> Settlement:

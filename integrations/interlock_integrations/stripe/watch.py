@@ -84,16 +84,17 @@ def watch_refund(client: stripe.StripeClient, now: Callable[[], float]) -> Calla
 
 
 def watch_refunds(client: stripe.StripeClient, now: Callable[[], float]) -> Callable[..., dict[str, Settlement]]:
-    """Look at many refunds: a request for each hundred refunds and disputes that were made since the oldest of them."""
+    """Look at many refunds: a request for each hundred refunds that were made between them, and disputes."""
 
     def watch(effects: list[Watched]) -> dict[str, Settlement]:
         wanted = {str(one.evidence["id"]): one for one in effects}
-        since = min(int(one.evidence.get("created") or one.committed_ms // 1000) for one in effects) - 1
+        made = [int(one.evidence.get("created") or one.committed_ms // 1000) for one in effects]
+        since, until = min(made) - 1, max(made) + 1
         disputes: dict[str, list[dict[str, Any]]] = {}
         for dispute in every(client.v1.disputes.list, created={"gte": since - round(DISPUTABLE.total_seconds())}):
             disputes.setdefault(str(dispute.get("payment_intent")), []).append(dispute)
         found: dict[str, Settlement] = {}
-        for refund in every(client.v1.refunds.list, created={"gte": since}):
+        for refund in every(client.v1.refunds.list, created={"gte": since, "lte": until}):
             one = wanted.pop(refund["id"], None)
             if one is not None:
                 of_payment = disputes.get(str(refund.get("payment_intent")), [])
