@@ -30,7 +30,7 @@ class CalendarKit(SandboxKit):
     sends = ("POST", "/calendar/v3/calendars/[^/]+/events")
     rate_limit: ClassVar[dict[str, Any]] = {
         "status": 403,
-        "headers": {"Retry-After": "1"},
+        "headers": {"Retry-After": "0"},
         "answer": {
             "error": {
                 "code": 403,
@@ -90,7 +90,7 @@ class ResendKit(SandboxKit):
     sends = ("POST", "/emails")
     rate_limit: ClassVar[dict[str, Any]] = {
         "status": 429,
-        "headers": {"Retry-After": "1"},
+        "headers": {"Retry-After": "0"},
         "answer": {"statusCode": 429, "name": "rate_limit_exceeded", "message": "Too many requests."},
     }
     lookup: ClassVar[dict[str, Any]] = {}

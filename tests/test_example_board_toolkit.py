@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 class Notice(SandboxKit, unittest.TestCase):
     service = "generic"
     sends = ("POST", "/a/[^/]+/do")
-    rate_limit: ClassVar[dict[str, Any]] = {"status": 429, "headers": {"Retry-After": "1"}}
+    rate_limit: ClassVar[dict[str, Any]] = {"status": 429, "headers": {"Retry-After": "0"}}
 
     def setUp(self) -> None:
         super().setUp()

@@ -28,7 +28,7 @@ class GcsKit(SandboxKit):
     service = "gcs"
     sends = ("POST", f"/upload/storage/v1/b/{BUCKET}/o")
     versioning: ClassVar[bool] = True
-    rate_limit: ClassVar[dict[str, Any]] = {"status": 429, "headers": {"Retry-After": "1"}}
+    rate_limit: ClassVar[dict[str, Any]] = {"status": 429, "headers": {"Retry-After": "0"}}
 
     def setUp(self) -> None:
         super().setUp()

@@ -30,7 +30,7 @@ class GithubKit(SandboxKit):
     options: ClassVar[dict[str, str]] = {"github.mergeability_s": "0", "github.head_lag_s": "0"}
     rate_limit: ClassVar[dict[str, Any]] = {
         "status": 403,
-        "headers": {"Retry-After": "1"},
+        "headers": {"Retry-After": "0"},
         "answer": {"message": "You have exceeded a secondary rate limit.", "documentation_url": "https://docs"},
     }
 
