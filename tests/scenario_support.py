@@ -62,7 +62,9 @@ class ScenarioCase(unittest.TestCase):
 
     def test_what_an_answer_is_compared_with(self) -> None:
         landed, nothing = Verdict(True, "", ("x_1",)), Verdict(True, "", ())
+        failed = Verdict(True, "", ("x_1",), failed=True)
         for claims, verdict, wanted in (
+            (["landed"], failed, "contradicts"),
             (["landed"], landed, "matches"),
             (["not_landed"], nothing, "matches"),
             (["not_landed"], landed, "contradicts"),
@@ -72,7 +74,11 @@ class ScenarioCase(unittest.TestCase):
             (["landed", "not_landed"], landed, "contradicts"),
         ):
             with self.subTest(claims):
-                self.assertEqual(judging.answer(claims, verdict), wanted)
+                answers = [{"words": "", "artifact": {"claim": claim}} for claim in claims]
+                self.assertEqual(judging.answer([(said, verdict) for said in answers]), wanted)
+        said = {"words": "It was made, and failed since.", "artifact": {"claim": "landed"}}
+        self.assertEqual(judging.answer([(said, failed)]), "matches")
+        self.assertEqual(judging.final_state([(said, failed)]), "told")
 
     def test_a_record_proves_no_more_than_it_says(self) -> None:
         verdict = Verdict(True, "", ("x_1",))

@@ -25,24 +25,45 @@ def claim_of(artifact: Mapping[str, Any]) -> str:
     return status.get(str(artifact.get("status")), "unknown")
 
 
-def answer(claims: Sequence[str], verdict: Verdict) -> str:
-    """``matches``, ``contradicts``, or ``cannot know``, said so. The worst of several answers counts."""
-    truth = "landed" if verdict.effects else "not_landed"
-    if any(claim not in (truth, "unknown") for claim in claims):
+Answered = tuple[Mapping[str, Any], Verdict]
+"""An answer, and what the service holds of the agent that gave it."""
+
+SINCE = ("failed", "cancelled", "deleted", "reversed", "at_risk", "charged back")
+"""Words of an answer that tells what became of an effect after it had landed."""
+
+
+def answer(answered: Sequence[Answered]) -> str:
+    """``matches``, ``contradicts``, or ``cannot know``, said so. The worst of several answers counts.
+
+    "Landed" is not the whole truth about an effect that has failed or been
+    reversed since: an answer that does not say so contradicts what the service holds.
+    """
+    each = [_answer(*one) for one in answered]
+    if "contradicts" in each:
         return "contradicts"
-    return "matches" if truth in claims else "cannot know"
+    return "matches" if "matches" in each else "cannot know"
 
 
-def final_state(answers: Sequence[Mapping[str, Any]], verdict: Verdict) -> str:
-    """Whether the answer says what became of the effect since: ``told``, ``not told``, or ``-`` where nothing has."""
-    if not verdict.failed:
+def _answer(said: Mapping[str, Any], verdict: Verdict) -> str:
+    claim = claim_of(said["artifact"])
+    truth = "landed" if verdict.effects else "not_landed"
+    if claim == "unknown":
+        return "cannot know"
+    untold = claim == "landed" and verdict.failed and not _tells(said)
+    return "matches" if claim == truth and not untold else "contradicts"
+
+
+def _tells(said: Mapping[str, Any]) -> bool:
+    words = str(said["words"]) + json.dumps(said["artifact"].get("settlement"))
+    return any(word in words for word in SINCE)
+
+
+def final_state(answered: Sequence[Answered]) -> str:
+    """Whether the answers say what became of the effect since: ``told``, ``not told``, or ``-`` where nothing has."""
+    since = [said for said, verdict in answered if verdict.failed or verdict.at_risk]
+    if not since:
         return "-"
-    words = " ".join(str(answer["words"]) + json.dumps(answer["artifact"].get("settlement")) for answer in answers)
-    return (
-        "told"
-        if any(word in words for word in ("failed", "cancelled", "deleted", "reversed", "at_risk", "charged back"))
-        else "not told"
-    )
+    return "told" if any(_tells(said) for said in since) else "not told"
 
 
 def record_of(arm: Arm, work: Work, answers: Sequence[Mapping[str, Any]], journal: str) -> dict[str, Any]:

@@ -123,13 +123,15 @@ class Verdict:
         held: the scenario's invariant held.
         holds: the same in a few words, for people.
         effects: ids of the agent's effects at the service, as an answer or a record would name them.
-        failed: an effect is there and has failed or been reversed since (what ``final`` answers are compared with).
+        failed: an effect is there and has failed or been reversed since: an answer that it landed has to say so.
+        at_risk: the effect stands, and something has happened since that its final state should tell of.
     """
 
     held: bool
     holds: str
     effects: tuple[str, ...]
     failed: bool = False
+    at_risk: bool = False
     also: tuple[str, ...] = ()
     """Further names of the same effects, such as the idempotency key that the service keeps with them."""
 

@@ -103,11 +103,13 @@ class _Run:
         self._settled()
         ledger = self.world.control.ledger()
         verdict = self.scenario.judge(ledger, self.work, self.fault)
-        mine = self.scenario.effects_of(ledger, self.work, verdict)
         self.timeline.add("judged", held=verdict.held)
-        record = judging.record_of(self.arm, self.work, answers, self.environment["INTERLOCK_JOURNAL"])
-        last = max(answers, key=lambda answer: float(answer["at"]))
-        claims = [judging.claim_of(answer["artifact"]) for answer in answers]
+        answered = [(said, self.scenario.effects_of(ledger, said["work"], verdict)) for said in answers]
+        dead = [pair for pair in answered if pair[0]["work"].worker == self.work.worker]  # all, but for races
+        mine = dead[0][1]
+        own = [said for said, _ in dead]
+        record = judging.record_of(self.arm, self.work, own, self.environment["INTERLOCK_JOURNAL"])
+        last = max(own, key=lambda said: float(said["at"]))
         settle = float(last["at"]) - restart
         waited = judging.waited_s(record)
         return {
@@ -118,8 +120,9 @@ class _Run:
             "held": verdict.held,
             "holds": verdict.holds,
             "effects": list(verdict.effects),
-            "answer": judging.answer(claims, mine),
-            "final_state": judging.final_state(answers, mine),
+            "answer": judging.answer(answered),
+            "answers": [f"{said['work'].worker}: {judging.answer([(said, held)])}" for said, held in answered],
+            "final_state": judging.final_state(answered),
             "proof": judging.proof(record, self.scenario, mine),
             "tamper": judging.tamper(record),
             "settle_s": round(settle, 3),
@@ -152,10 +155,9 @@ class _Run:
             self.world.control.fault(rule.pop("action"), *sends, **rule)
         first = self._start(self.work, fault.die_at, fault.how)
         if fault.die_at is None:
-            life = first.wait()
-            began = life.event("ready")
+            began = first.wait().event("ready")
             assert began is not None
-            return [self._answer(life)], float(began["at"]), float(began["at"])
+            return [self._answer(first)], float(began["at"]), float(began["at"])
         if fault.how == "stop":
             first.wait_stopped()
             death = self.timeline.add("stopped")
@@ -177,7 +179,9 @@ class _Run:
             self.waited_for_sender_s = goes_on - restart if waits else 0.0
             first.go_on()
             nexts.append(first)
-        return [self._answer(process.wait()) for process in nexts], death, restart
+        for process in nexts:
+            process.wait()
+        return [self._answer(process) for process in nexts], death, restart
 
     def _raced(self) -> tuple[list[Mapping[str, Any]], float, float]:
         """Several agents behind one barrier; the first to reach the crash point is killed and restarted at once."""
@@ -212,18 +216,17 @@ class _Run:
         death = self.timeline.add("killed", dead.ended, worker=name, point=self.fault.die_at)
         self.work = works[name]  # the record and the settling that are judged are those of the one that died
         again = self._start(replace(works[name], life=2))
-        answers = [self._answer(again.wait_either())]
-        for other, agent in agents.items():
-            if other != name:
-                self._answer(agent.wait_either())
-        return answers, death, death
+        ended = [again, *[agent for other, agent in agents.items() if other != name]]
+        for agent in ended:
+            agent.wait_either()
+        return [self._answer(agent) for agent in ended], death, death
 
-    def _answer(self, life: Life) -> Mapping[str, Any]:
-        answer = life.event("answered")
+    def _answer(self, process: AgentProcess) -> Mapping[str, Any]:
+        answer = process.life.event("answered")
         if answer is None:
             raise HarnessError("the agent ended well and said nothing")
-        self.timeline.add("answered", float(answer["at"]), words=answer["words"])
-        return answer
+        self.timeline.add("answered", float(answer["at"]), worker=process.work.worker, words=answer["words"])
+        return {**answer, "work": process.work}
 
     def _settled(self) -> None:
         """Wait until nothing is on its way to the service any more."""

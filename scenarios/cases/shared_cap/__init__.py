@@ -8,10 +8,12 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import shutil
 import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from scenarios.cases.shared_cap.arms import ARMS, CAP, CAP_CASE
@@ -58,7 +60,7 @@ class SharedCap(Scenario):
         return Work(self.key, "", fault, CAP_CASE, str(world.folder), arguments, facts)
 
     def agents(self, world: World, work: Work) -> list[Work]:
-        """The two bots. On two hosts each has a folder, and session files, of its own."""
+        """The two bots. On two hosts each has a folder, session files, and a copy of the signing keys of its own."""
         bots = []
         for bot in BOTS:
             folder = world.folder / f"host-{bot}" if work.fault.startswith("two_hosts") else world.folder
@@ -68,7 +70,18 @@ class SharedCap(Scenario):
         both = {bot.case: {"id": "APR-7", "by": "Approver One", "max_amount": REFUND} for bot in bots}
         for bot in bots:
             (bot.path / "approvals.json").write_text(json.dumps(both), encoding="utf-8")
+        if work.fault.startswith("two_hosts") and self.arms[work.arm].kind == "interlock":
+            self._hand_out_keys([bot.path / "keys" for bot in bots])
         return bots
+
+    def _hand_out_keys(self, folders: list[Path]) -> None:
+        """Give each host the keys, as a deployment does with its secrets. They are made once."""
+        from interlock_tools.sealing import Keys
+
+        first, *others = folders
+        Keys.in_directory(first)
+        for folder in others:
+            shutil.copytree(first, folder)
 
     def _database(self) -> dict[str, str]:
         """A schema of its own on a PostgreSQL that all cells of this process share."""

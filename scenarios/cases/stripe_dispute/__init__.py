@@ -57,8 +57,9 @@ class StripeDispute(Scenario):
         late = [refund for refund in refunds if posted and refund["created_at"] >= min(posted)]
         held = len(refunds) == fault.wanted and not late and all(refund["amount"] == REFUND for refund in refunds)
         shown = ", ".join(f"{refund['amount'] / 100:.2f} {refund['status']}" for refund in refunds) or "no refund"
-        since = any(refund["status"] == "failed" for refund in refunds) or fault.outage == "chargeback_later"
-        return Verdict(held, shown, tuple(refund["id"] for refund in refunds), since)
+        failed = any(refund["status"] == "failed" for refund in refunds)
+        at_risk = fault.outage == "chargeback_later"
+        return Verdict(held, shown, tuple(refund["id"] for refund in refunds), failed, at_risk)
 
     def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
         """What is out in the end, in cents: refunds that stand, and chargebacks."""
