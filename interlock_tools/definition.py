@@ -11,10 +11,11 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from .authority import Budget
-from .contract import Contract
+from .contract import Contract, milliseconds
 from .core.canonical import CanonicalError, digest, effect_id, encode, normalise
 from .core.decide import ServiceContract
 from .errors import BadArguments, BadRequest, DefinitionError, MissingRequestKey, describe
@@ -87,6 +88,8 @@ class Definition:
     allowed: Reader | None
     amount: Reader | None
     budget: Reader | None
+    requires_approval: Reader | bool
+    approval_expires_ms: int
     lookup: Reader | None
     watch: Reader | None
     watch_many: Callable[..., Any] | None
@@ -175,6 +178,19 @@ class Definition:
             )
         return [budget.to_json() for budget in budgets]
 
+    def needs_approval(self, payload: dict[str, Any]) -> bool:
+        """Return whether a person has to approve this call. Raises ``BadArguments``."""
+        asks = self.requires_approval
+        if isinstance(asks, bool):
+            return asks
+        try:
+            found = asks.function(**asks.arguments(payload, ""))
+        except Exception as error:
+            raise BadArguments(f"{self.name}: the requires_approval function raised {describe(error)}") from error
+        if type(found) is not bool:
+            raise BadArguments(f"{self.name}: requires_approval must return True or False, not {_shown(found)}")
+        return found
+
     def amount_of(self, payload: dict[str, Any]) -> int | None:
         """Return the amount that a grant's maximum is compared with, or None. Raises ``BadArguments``."""
         if self.amount is None:
@@ -196,6 +212,8 @@ def define(
     allowed: Callable[..., Any] | None,
     amount: Callable[..., int] | None,
     budget: Callable[..., Any] | None,
+    requires_approval: Callable[..., bool] | bool,
+    approval_expires: timedelta,
     lookup: Callable[..., Any] | None,
     watch: Callable[..., Any] | None,
     watch_many: Callable[..., Any] | None,
@@ -219,6 +237,7 @@ def define(
             ("allowed", allowed),
             ("amount", amount),
             ("budget", budget),
+            ("requires_approval", None if isinstance(requires_approval, bool) else requires_approval),
             ("lookup", lookup),
             ("watch", watch),
         )
@@ -252,12 +271,20 @@ def define(
         allowed=reader_of["allowed"],
         amount=reader_of["amount"],
         budget=reader_of["budget"],
+        requires_approval=reader_of["requires_approval"] or requires_approval is True,
+        approval_expires_ms=_positive_ms(name, approval_expires),
         lookup=looked_up,
         watch=reader_of["watch"],
         watch_many=watch_many,
         declared=contract,
         contract=contract.plain(has_lookup=lookup is not None),
     )
+
+
+def _positive_ms(name: str, expires: timedelta) -> int:
+    if not isinstance(expires, timedelta) or expires <= timedelta(0):
+        raise DefinitionError(f"{name}: approval_expires must be a positive timedelta, not {expires!r}")
+    return milliseconds(expires)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -287,7 +314,7 @@ def _reader(name: str, role: str, function: Any, arguments: Iterable[str]) -> Re
         return None
     if not callable(function):
         raise DefinitionError(f"{name}: {role}= takes a function, not {function!r}")
-    if inspect.iscoroutinefunction(function) and role in ("key", "amount", "budget"):
+    if inspect.iscoroutinefunction(function) and role in ("key", "amount", "budget", "requires_approval"):
         raise DefinitionError(f"{name}: {role}= must be a plain function of the arguments, not async")
     known = set(arguments)
     names: list[str] = []

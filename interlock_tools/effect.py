@@ -70,7 +70,7 @@ class BaseEffect:
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, 0.0)
         who = None if by is None else words("by", by)
-        return run(flow.propose(request, _plain("facts", facts), who))  # type: ignore[no-any-return]
+        return run(flow.propose(request, plain("facts", facts), who))  # type: ignore[no-any-return]
 
     def redecide(
         self,
@@ -92,7 +92,10 @@ class BaseEffect:
             NotDecidable: it is not refused, or may still land.
             BadArguments: the arguments are not ones of this effect, or belong to another request.
         """
-        return self._gate._redecide(self.definition, effect_id, by, _plain("facts", facts), arguments)
+        from . import deciding
+
+        gate = self._gate
+        return gate.outcome(deciding.redecide(gate, self.definition, effect_id, by, plain("facts", facts), arguments))
 
     def as_tool(self, **options: Any) -> BaseTool:
         """Return the effect as a LangChain tool.
@@ -140,7 +143,7 @@ class Effect(BaseEffect, Generic[P]):
         """
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        outcome: Outcome = run(flow.call(request, _plain("context", context)))
+        outcome: Outcome = run(flow.call(request, plain("context", context)))
         return outcome
 
     async def ainvoke(
@@ -158,10 +161,10 @@ class Effect(BaseEffect, Generic[P]):
         """
         import asyncio
 
-        plain = _plain("context", context)
+        given = plain("context", context)
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, plain)))
+        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, given)))
         _background.add(task)
         task.add_done_callback(_background.discard)
         try:
@@ -194,7 +197,7 @@ def words(label: str, text: str) -> str:
     return clean(text, 1000)
 
 
-def _plain(label: str, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def plain(label: str, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if values is None:
         return None
     if not isinstance(values, Mapping):

@@ -56,6 +56,10 @@ class EffectFlow(Settling):
         if reading.checks is Checks.FAIL:
             state = yield from self.append(State(), [proposed, self.refused(reading)])
             return self.outcome(state)
+        if self.definition.needs_approval(request.payload):
+            state = yield from self.append(State(), self.ask(State(), [proposed]))
+            reach(CrashPoint.AFTER_PROPOSED)
+            return (yield from self.settle(state, called=True, budgets=budgets))
         slot = self.journal.new_slot(self.effect_id)
         dispatched = self.dispatched(State(), slot, budgets, False, None)
         bodies = [proposed, (Kind.AUTHORIZED, {"grant": reading.grant}), dispatched]
@@ -89,6 +93,8 @@ class EffectFlow(Settling):
             decided = facts if facts is not None else reading.decided
             proposed = proposed_body(self.definition.name, request, 1, decided, "propose", {"by": by} if by else None)
             bodies = [proposed] if reading.checks is Checks.HOLD else [proposed, self.refused(reading)]
+            if reading.checks is Checks.HOLD and self.definition.needs_approval(request.payload):
+                bodies = self.ask(State(), bodies)
             try:
                 state = yield from self.append(State(), bodies)
             except Conflict:

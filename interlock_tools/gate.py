@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from . import deciding
 from .commands import arun, run
 from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
-from .core.entries import Entry, Kind
-from .core.states import IllegalTransition, Phase, State, fold
+from .core.entries import Entry
+from .core.states import Phase
+from .deciding import ApprovalRequest
 from .decorator import EffectDecorator
-from .definition import Definition, Request
-from .effect import seconds, words
-from .errors import BadArguments, DefinitionError, NotDecidable, NotRegistered
-from .flow import EffectFlow, next_decision, proposed_body, request_of
+from .definition import Definition
+from .effect import plain, seconds, words
+from .errors import DefinitionError
+from .flow import EffectFlow
 from .journal.open import open_journal
-from .journal.protocol import BudgetUse, Conflict, EffectRow, Journal, Write
-from .outcome import Outcome
+from .journal.protocol import BudgetUse, EffectRow, Journal
+from .outcome import Outcome, Reason, Status
 from .recovery import Report, recover
 from .reporting import outcome_of
 from .signed import Records
@@ -85,6 +87,8 @@ class Gate:
         allowed: Callable[..., Any] | None = None,
         amount: Callable[..., int] | None = None,
         budget: Callable[..., Any] | None = None,
+        requires_approval: Callable[..., bool] | bool = False,
+        approval_expires: timedelta = timedelta(days=1),
         dedupes: timedelta | bool | None = None,
         enforces: tuple[str, ...] | Callable[[dict[str, Any]], tuple[str, ...]] = (),
         never_true_again: tuple[str, ...] = (),
@@ -118,6 +122,9 @@ class Gate:
             amount: arguments -> amount in the smallest unit that a grant's
                 maximum is compared with; by default the argument ``amount``.
             budget: arguments -> ``Budget`` or a list of them.
+            requires_approval: whether a person has to approve it before it is sent; or a function of the
+                arguments that says so.
+            approval_expires: how long a request for approval, and the approval, is good for.
             dedupes, enforces, never_true_again, lookup_lag, natural_key,
             send_timeout, clock_skew, marks, strict: the service's contract, see ``Contract``.
             lookup: arguments, idempotency_key -> evidence, or None if not found. Raises ``CannotKnow``
@@ -145,6 +152,8 @@ class Gate:
                 "allowed": allowed,
                 "amount": amount,
                 "budget": budget,
+                "requires_approval": requires_approval,
+                "approval_expires": approval_expires,
                 "lookup": lookup,
                 "watch": watch,
                 "watch_many": watch_many,
@@ -214,11 +223,11 @@ class Gate:
         """Look at one effect now, due or not. Raises ``NotDecidable`` if there is none."""
         from .watching import Watcher
 
-        self._state(effect_id)
+        deciding.state_of(self, effect_id)
         row = self.journal.effect(effect_id)
         assert row is not None
         Watcher(self, hooks).look([row])
-        return outcome_of(effect_id, self._state(effect_id))
+        return outcome_of(effect_id, deciding.state_of(self, effect_id))
 
     def reconcile(
         self, requests: Iterable[tuple[str, Mapping[str, Any]]] = (), *, by: str, log: Signer | None = None
@@ -248,11 +257,13 @@ class Gate:
         Raises:
             NotDecidable: there is no such effect.
         """
-        return outcome_of(effect_id, self._state(effect_id))
+        return outcome_of(effect_id, deciding.state_of(self, effect_id))
 
     def pending(self) -> list[Outcome]:
-        """Return what only a person can settle: ambiguous effects, oldest first."""
-        return [self.outcome(row.effect_id) for row in self.open_effects() if row.phase == Phase.AMBIGUOUS.value]
+        """Return what waits for a person, oldest first: ambiguous effects, and ones that wait for an approval."""
+        waits = (Phase.AMBIGUOUS.value, Phase.PROPOSED.value)
+        found = [self.outcome(row.effect_id) for row in self.open_effects() if row.phase in waits]
+        return [one for one in found if one.status is Status.AMBIGUOUS or one.reason is Reason.AWAITING_APPROVAL]
 
     def open_effects(self) -> list[EffectRow]:
         """Return the rows of all effects that are not closed, oldest first."""
@@ -286,6 +297,49 @@ class Gate:
 
     # -- a person's decisions -----------------------------------------------------------------------
 
+    def approval(self, effect_id: str) -> ApprovalRequest | None:
+        """Return what a person is or was asked to approve; None if nothing. Raises ``NotDecidable``."""
+        return deciding.asked(effect_id, deciding.state_of(self, effect_id))
+
+    def approve(
+        self,
+        effect_id: str,
+        *,
+        by: str,
+        why: str = "approved",
+        digest: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Say that an effect that waits for an approval may be done. The next call or recovery of it sends it.
+
+        Args:
+            effect_id: the effect.
+            by: who says so.
+            why: the reason, for the record.
+            digest: of what was seen, as ``approval`` tells it; anything else that waits is then not approved.
+            arguments: those to change. An edited call is a new decision: what was asked is rejected, and the
+                next decision of the request, which its premises are read for now, is the approved one.
+
+        Returns:
+            The outcome of what was approved: of the new decision, where the arguments were changed.
+
+        Raises:
+            NotDecidable: it does not wait for an approval, or not for this one any more.
+            NotRegistered: ``arguments`` needs the code that declares the effect.
+            BadArguments: the arguments are not ones of this effect, or belong to another request.
+        """
+        if arguments is not None:
+            effect_id = deciding.approve_edited(self, effect_id, arguments, by, why)
+        else:
+            deciding.answer(self, effect_id, True, by, why, digest)
+        return self.outcome(effect_id)
+
+    def reject(self, effect_id: str, *, by: str, why: str, digest: str | None = None) -> Outcome:
+        """Say that it must not be done; also what was approved and has not been sent. Raises ``NotDecidable``."""
+        deciding.answer(self, effect_id, False, by, why, digest)
+        self.records.write([effect_id])
+        return self.outcome(effect_id)
+
     def resolve(self, effect_id: str, *, landed: bool, by: str, why: str) -> Outcome:
         """Settle an ambiguous effect: a person has looked at the service.
 
@@ -298,96 +352,22 @@ class Gate:
         Raises:
             NotDecidable: there is no such effect, or it is not ambiguous.
         """
-        if type(landed) is not bool:
-            raise BadArguments(f"landed must be True or False, not {landed!r}")
-        body = {"landed": landed, "by": words("by", by), "why": words("why", why)}
-        state = self._state(effect_id)
-        self._append(effect_id, state, [(Kind.RESOLVED, body)])
+        deciding.resolve(self, effect_id, landed, by, why)
         self.records.write([effect_id])
         return self.outcome(effect_id)
 
-    def _redecide(
-        self,
-        definition: Definition,
-        effect_id: str,
-        by: str,
-        facts: dict[str, Any] | None,
-        arguments: Mapping[str, Any] | None,
-    ) -> Outcome:
-        by = words("by", by)
-        state = self._state(effect_id)
-        if state.name != definition.name:
-            raise NotDecidable(f"effect {effect_id} is a {state.name!r}, not a {definition.name!r}")
-        request = request_of(state, effect_id)
-        if arguments is not None:
-            asked = definition.request((), dict(arguments))
-            if asked.key != request.key:
-                raise BadArguments(f"these arguments name request {asked.key!r}, the effect is of {request.key!r}")
-            request = asked
-        number, new_id = next_decision(state)
-        if facts is None:
-            facts = self._read_facts(definition, request, new_id)
-        proposed = proposed_body(definition.name, request, number, facts, "redecide", {"by": by})
-        replaced = (Kind.REPLACED, {"effect_id": new_id, "by": by})
-        self._append(effect_id, state, [replaced], then=(new_id, proposed))
-        return self.outcome(new_id)
+    def redecide(self, effect_id: str, *, by: str, facts: Mapping[str, Any] | None = None) -> Outcome:
+        """Decide a refused request again, with the same arguments. The next call of it sends it.
 
-    def _read_facts(self, definition: Definition, request: Request, effect_id: str) -> dict[str, Any]:
-        from .core.decide import Checks
-        from .reading import read_checks
-
-        flow = read_checks(
-            self.journal,
-            definition,
-            effect_id,
-            request.payload,
-            request.digest,
-            None,
-            grant_may_be_missing=True,
-        )
-        reading = run(flow)
-        if reading.checks is Checks.UNREADABLE:
-            raise NotDecidable(f"the premises could not be read ({reading.why}); decide again when they can be")
-        facts: dict[str, Any] = reading.decided
-        return facts
-
-    def _append(
-        self,
-        effect_id: str,
-        state: State,
-        bodies: list[tuple[Kind, dict[str, Any]]],
-        then: tuple[str, tuple[Kind, dict[str, Any]]] | None = None,
-    ) -> None:
-        at_ms = self.journal.now().wall_ms
-        entries = tuple(
-            Entry(effect_id, state.seq + index, kind, at_ms, body) for index, (kind, body) in enumerate(bodies, 1)
-        )
-        try:
-            fold(entries, state)
-            writes = [Write(effect_id, state.seq, entries)]
-            if then is not None:
-                new_id, (kind, body) = then
-                writes.append(Write(new_id, 0, (Entry(new_id, 1, kind, at_ms, body),)))
-            self.journal.append(writes)
-        except IllegalTransition as error:
-            raise NotDecidable(
-                f"effect {effect_id} is {state.phase.value}, so it cannot be {error.kind.value}. {_NEXT[error.kind]}"
-            ) from None
-        except Conflict:
-            raise NotDecidable(f"effect {effect_id} changed at the same moment; look at it and decide again") from None
-
-    def _state(self, effect_id: str) -> State:
-        entries = self.journal.entries(effect_id)
-        if not entries:
-            raise NotDecidable(f"there is no effect {effect_id} in this journal")
-        return fold(entries)
+        Unlike ``effect.redecide`` it needs no declaration: the new decision rests on ``facts``, or on what was
+        read when it was refused (which ``interlock pending`` and ``show`` print). Raises ``NotDecidable``.
+        """
+        return self.outcome(deciding.redecide(self, None, effect_id, by, plain("facts", facts), None))
 
     def settle(self, effect_id: str, *, wait: timedelta | float = 0.0) -> Outcome:
         """Recover one effect. Raises ``NotRegistered`` if its code is not loaded here."""
-        state = self._state(effect_id)
-        definition = self._definitions.get(state.name)
-        if definition is None:
-            raise NotRegistered(f"effect {state.name!r} is not declared in this process; import the code that does")
+        state = deciding.state_of(self, effect_id)
+        definition = deciding.registered(self, state)
         flow = EffectFlow(
             self.journal, definition, effect_id, wait_s=seconds(wait), retry_s=self.retry_s, at_recovery=True
         )
@@ -398,9 +378,3 @@ class Gate:
         """Close the journal's connections and end this process's session. With signing on, sign a last checkpoint."""
         self.records.close()
         self.journal.close()
-
-
-_NEXT = {
-    Kind.RESOLVED: "A person settles what is ambiguous; recover() settles what is open.",
-    Kind.REPLACED: "Only a refused effect is decided again, once no send of it can land any more.",
-}

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .core.canonical import encode
-from .outcome import DECIDED, Outcome, Reason, Status
+from .outcome import APPROVAL, DECIDED, Outcome, Reason, Status
 from .redaction import clean
 
 MAX_CHANGES = 4
@@ -136,6 +136,9 @@ _ANEW = "whoever decided it has to decide anew"
 
 
 def _rejected(outcome: Outcome) -> str:
+    if outcome.code == APPROVAL:
+        said = f" ({clean(outcome.detail).rstrip('.')})" if outcome.detail else ""
+        return f"Not done: a person was asked to approve {_what(outcome)} and rejected it{said}. {_asking(_ANEW)}"
     if outcome.via == "person":
         return f"Not done: a person found that {_what(outcome)} did not take effect{_words(outcome)}. {_asking(_ANEW)}"
     return f"Not done: the service rejected {_what(outcome)}{_words(outcome)}. {_asking(_ANEW)}"

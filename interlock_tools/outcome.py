@@ -47,6 +47,9 @@ class Reason(str, Enum):
     AWAITING_APPROVAL = "awaiting_approval"
 
 
+APPROVAL = "approval"
+"""``code`` of an effect that was refused because a person rejected it."""
+
 DECIDED = "decided, and nothing was sent"
 """``detail`` of an effect that was proposed and not called yet."""
 

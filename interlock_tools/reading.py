@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .authority import Grant
 from .commands import Call
+from .core.approval import Standing, standing
 from .core.canonical import normalise
 from .core.decide import Checks, Lookup
 from .core.entries import Instant
+from .core.states import State
 from .definition import Definition, Reader
 from .errors import CannotKnow, describe
 from .evidence import keep
 from .journal.protocol import Journal
+from .outcome import Reason
 from .premises import Reading, capture, compare
 from .recording import Steps, copy_of
 from .redaction import clean
+from .reporting import moment
 
 log = logging.getLogger("interlock_tools")
 
@@ -93,6 +97,19 @@ def read_checks(
     if why_not is not None:
         return Reading(Checks.FAIL, facts, held_to, recorded, now, "not_allowed", why=why_not)
     return Reading(Checks.HOLD, facts, held_to, recorded, now)
+
+
+def under_approval(state: State, reading: Reading) -> Reading:
+    """The reading; one that fails where the approval that the effect rests on does not stand at that moment."""
+    if state.approval is None or reading.checks is not Checks.HOLD:
+        return reading
+    stands = standing(state, reading.at.wall_ms)
+    if stands is Standing.APPROVED:
+        return reading
+    why = "no person's approval of it is in force"
+    if stands is Standing.EXPIRED:
+        why = f"its approval expired at {moment(state.approval.expires_at_ms)}"
+    return replace(reading, checks=Checks.FAIL, reason=Reason.NOT_ALLOWED.value, why=why)
 
 
 def look_up(

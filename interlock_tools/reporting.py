@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from .core.states import Phase, State
@@ -16,7 +17,8 @@ def outcome_of(effect_id: str, state: State) -> Outcome:
     """
     base: dict[str, Any] = {"effect_id": effect_id, "effect": state.name, "request_key": state.request_key}
     if state.is_open:
-        return Outcome(Status.IN_FLIGHT, reason=Reason.WAITING, detail=_why_open(state), **base)
+        reason, detail = _why_open(state)
+        return Outcome(Status.IN_FLIGHT, reason=reason, detail=detail, **base)
     closing = state.closing
     assert closing is not None
     body = closing.body
@@ -49,5 +51,15 @@ def _resolved(body: dict[str, Any], base: dict[str, Any]) -> Outcome:
     return Outcome(Status.REFUSED, reason=Reason.REJECTED, via="person", detail=detail, **base)
 
 
-def _why_open(state: State) -> str | None:
-    return DECIDED if state.phase in (Phase.PROPOSED, Phase.AUTHORIZED) else None
+def _why_open(state: State) -> tuple[Reason, str | None]:
+    if state.phase not in (Phase.PROPOSED, Phase.AUTHORIZED):
+        return Reason.WAITING, None
+    asked = state.approval
+    if asked is None or asked.answer == "approved":
+        return Reason.WAITING, DECIDED
+    return Reason.AWAITING_APPROVAL, f"asked for at {moment(asked.asked_at_ms)}, until {moment(asked.expires_at_ms)}"
+
+
+def moment(at_ms: int) -> str:
+    """A time as people read it, to the second."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

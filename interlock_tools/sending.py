@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from .backoff import pause_s
 from .commands import Call, Sleep
@@ -15,7 +15,7 @@ from .core.decide import FOREVER, Step, dedup_window_left_ms
 from .core.ends import End, Ending, conclude
 from .core.entries import Kind
 from .core.states import Phase, SendStatus, State, fold
-from .errors import JournalError, NotRecorded, describe
+from .errors import BadArguments, JournalError, NotRecorded, describe
 from .journal.protocol import Conflict, OverBudget, SendSlot
 from .on_send import OnSend, end_of_error, end_of_result, retry_after_s
 from .outcome import Reason
@@ -25,6 +25,8 @@ from .testing.crash import CrashPoint, reach
 from .witnessed import hold_back, waits_for_witnesses
 
 log = logging.getLogger("interlock_tools")
+
+Reservations: TypeAlias = "Sequence[dict[str, Any]] | None"
 
 MAX_SENDS = 8
 """Bound on the sends that one call or recovery makes for one effect."""
@@ -64,7 +66,7 @@ class Sender(Recorder):
         return pause if self.sends < MAX_SENDS and now + pause <= self.retry_until else None
 
     def send_again(
-        self, state: State, bodies: list[Body], step: Step, reading: Reading, budgets: Sequence[dict[str, Any]]
+        self, state: State, bodies: list[Body], step: Step, reading: Reading, budgets: Reservations
     ) -> Steps:
         """Record a further send together with ``bodies``, and make it.
 
@@ -85,9 +87,15 @@ class Sender(Recorder):
             bodies = [*bodies, (Kind.AUTHORIZED, {"grant": reading.grant})]
         bodies = [*bodies, *counted(step)]
         before = fold(self.entries(state, bodies), state)
+        if before.reserved or before.maybe_landed:
+            budgets = ()  # a resend spends nothing anew
+        elif budgets is None:
+            try:
+                budgets = self.definition.budgets(state.payload)
+            except BadArguments as error:
+                return self.in_flight(state, Reason.UNREADABLE, detail=describe(error))
         slot = self.journal.new_slot(self.effect_id)
-        taken = before.reserved or before.maybe_landed  # a resend spends nothing anew
-        dispatched = self.dispatched(before, slot, () if taken else budgets, step.resend, reading)
+        dispatched = self.dispatched(before, slot, budgets, step.resend, reading)
         try:
             state = yield from self.append(state, [*bodies, dispatched], slot)
         except OverBudget as over:

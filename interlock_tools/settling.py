@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
 
+from .approving import Approving
 from .backoff import pause_s
 from .commands import Sleep
 from .core.decide import Action, Checks, Sighting, Step, View, next_step, observe
@@ -14,13 +13,13 @@ from .core.states import Phase, SendStatus, State, fold
 from .errors import JournalError
 from .journal.protocol import Conflict, Holder
 from .outcome import Outcome, Reason
-from .reading import Looked, look_up, read_checks
+from .reading import Looked, look_up, read_checks, under_approval
 from .recording import MAX_ROUNDS, Body, Steps
-from .sending import Sender, counted
+from .sending import Reservations, counted
 from .testing.crash import CrashPoint, reach
 
 
-class Settling(Sender):
+class Settling(Approving):
     """The part of a flow that settles what is open."""
 
     pauses = 0
@@ -28,14 +27,14 @@ class Settling(Sender):
     failing_since: Instant | None = None
     """Since when the same premises have been failing, as far as this run has seen."""
 
-    def settle(self, state: State, *, called: bool = False, budgets: Sequence[dict[str, Any]] = ()) -> Steps:
+    def settle(self, state: State, *, called: bool = False, budgets: Reservations = None) -> Steps:
         """Bring the effect to an end if that can be done now, and return its outcome.
 
         Args:
             state: what is known of it.
             called: the application asks for it now, so that what was only
                 decided, or never left the machine, is sent.
-            budgets: its reservations, where none is held yet.
+            budgets: its reservations, where none is held yet; None: as declared.
         """
         if self.sends == 0 and state.phase is Phase.DISPATCHED:
             reach(CrashPoint.RECOVERY_STARTED)
@@ -43,10 +42,12 @@ class Settling(Sender):
             state = yield from self._reopen(state, budgets)
         looked = Looked()
         for _ in range(MAX_ROUNDS):
-            if state.is_closed or (not called and state.phase in (Phase.PROPOSED, Phase.AUTHORIZED)):
+            if state.is_closed or (not called and _only_decided(state)):
                 return self.outcome(state)
             try:
-                result = yield from self._round(state, looked, budgets)
+                result = yield from self.hold_for_approval(state, called)
+                if result is None:
+                    result = yield from self._round(state, looked, budgets)
             except Conflict:
                 result = yield from self.load()
             if isinstance(result, Outcome):
@@ -56,7 +57,7 @@ class Settling(Sender):
                 looked = Looked()
         raise JournalError(f"effect {self.effect_id} came to no end within {MAX_ROUNDS} rounds; try again")
 
-    def _round(self, state: State, looked: Looked, budgets: Sequence[dict[str, Any]]) -> Steps:
+    def _round(self, state: State, looked: Looked, budgets: Reservations) -> Steps:
         """One look and one step. Returns an outcome, a new state, or None to look further at the same."""
         now = self.journal.now()
         sightings, holder = self._sight(state)
@@ -134,7 +135,7 @@ class Settling(Sender):
         reading = yield from read_checks(
             self.journal, self.definition, self.effect_id, state.payload, state.payload_digest, state.facts or {}
         )
-        looked.reading = reading
+        reading = looked.reading = under_approval(state, reading)
         if reading.checks is not Checks.FAIL:
             self.failing_since = None
         elif self.failing_since is None or self.failing != reading.failing:
@@ -142,7 +143,7 @@ class Settling(Sender):
         if state.sends:
             reach(CrashPoint.RECOVERY_CHECKED)
 
-    def _reopen(self, state: State, budgets: Sequence[dict[str, Any]]) -> Steps:
+    def _reopen(self, state: State, budgets: Reservations) -> Steps:
         """Try again what never left the machine, with everything read again."""
         looked = Looked()
         yield from self._read_again(state, looked)
@@ -156,6 +157,13 @@ class Settling(Sender):
         except Conflict:
             return (yield from self.load())
         return state
+
+
+def _only_decided(state: State) -> bool:
+    """Whether it waits for the call that carries it out. What a person has approved waits for nobody any more."""
+    if state.phase not in (Phase.PROPOSED, Phase.AUTHORIZED):
+        return False
+    return state.approval is None or state.approval.answer == ""
 
 
 def _unreachable(state: State) -> bool:

@@ -9,7 +9,7 @@ from .core.decide import Checks
 from .core.ends import End, Ending
 from .core.states import State
 from .journal.protocol import Journal
-from .reading import read_checks
+from .reading import read_checks, under_approval
 
 if TYPE_CHECKING:
     from .recording import Recorder, Steps
@@ -36,6 +36,6 @@ def hold_back(flow: Recorder, state: State) -> Steps:
     reading = yield from read_checks(
         flow.journal, flow.definition, flow.effect_id, state.payload, state.payload_digest, state.facts or {}
     )
-    if reading.checks is Checks.HOLD:
+    if under_approval(state, reading).checks is Checks.HOLD:
         return None
     return End(Ending.WITHHELD)

@@ -49,8 +49,7 @@ FOLLOWS: dict[Phase, dict[Kind, Phase]] = {
         Kind.AUTHORIZED: Phase.AUTHORIZED,
         Kind.REFUSED: Phase.REFUSED,
         Kind.APPROVAL_REQUESTED: Phase.PROPOSED,
-        Kind.APPROVED: Phase.PROPOSED,
-        Kind.REJECTED: Phase.PROPOSED,
+        # An APPROVED and a REJECTED answer a request; see below.
     },
     Phase.AUTHORIZED: {Kind.DISPATCHED: Phase.DISPATCHED, Kind.REFUSED: Phase.REFUSED},
     Phase.DISPATCHED: {
@@ -71,6 +70,8 @@ FOLLOWS: dict[Phase, dict[Kind, Phase]] = {
 """What may follow the state of ``IN_PHASE``: one running send, a premise that failed, an effect that landed."""
 
 CONDITIONAL = {
+    (Phase.PROPOSED, Kind.APPROVED): state_of(core.proposed(), core.REQUESTED),
+    (Phase.PROPOSED, Kind.REJECTED): state_of(core.proposed(), core.REQUESTED),
     (Phase.DISPATCHED, Kind.DISPATCHED): state_of(*core.SENT, core.unknown()),
     (Phase.DISPATCHED, Kind.REFUSED): state_of(*core.SENT, core.not_landed(1)),
     (Phase.REFUSED, Kind.DISPATCHED): state_of(*core.SENT, core.not_landed(1), core.refused("unreachable")),

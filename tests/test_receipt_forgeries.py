@@ -873,24 +873,41 @@ def _with_grant(given: Document) -> Story:
     return story
 
 
-@forgery("allowed_when_sent")
+@forgery("protocol")
 def sent_before_it_was_approved() -> Document:
     story = list(STORIES["approved"])
     del story[2]
     return _told(story)
 
 
-@forgery("allowed_when_sent")
+@forgery("protocol")
 def sent_after_it_was_rejected() -> Document:
     story = list(STORIES["approved"])
     story[2] = (Kind.REJECTED, {"digest": "d1", "by": "dana", "why": "no"})
     return _told(story)
 
 
-@forgery("allowed_when_sent")
+@forgery("protocol")
 def approval_of_something_else() -> Document:
     story = list(STORIES["approved"])
     story[2] = (Kind.APPROVED, {"digest": "d2", "by": "dana", "why": "fine"})
+    return _told(story)
+
+
+@forgery("allowed_when_sent")
+def approval_of_another_payload() -> Document:
+    story = list(STORIES["approved"])
+    for index in (1, 2):
+        kind, body = story[index]
+        story[index] = (kind, {**body, "digest": digest(canonical({"amount": 1}))})
+    return _told(story)
+
+
+@forgery("allowed_when_sent")
+def approval_that_had_ended() -> Document:
+    story = list(STORIES["approved"])
+    kind, body = story[1]
+    story[1] = (kind, {**body, "expires_at_ms": START_MS + 4500})
     return _told(story)
 
 
@@ -1036,6 +1053,8 @@ class Forgeries(unittest.TestCase):
         "sent_before_it_was_approved": lambda: (issued(STORIES["approved"]), POLICY),
         "sent_after_it_was_rejected": lambda: (issued(STORIES["approved"]), POLICY),
         "approval_of_something_else": lambda: (issued(STORIES["approved"]), POLICY),
+        "approval_of_another_payload": lambda: (issued(STORIES["approved"]), POLICY),
+        "approval_that_had_ended": lambda: (issued(STORIES["approved"]), POLICY),
         "key_that_adds_itself": lambda: (_rotated((ADD, WRITER)), POLICY),
         "retired_key_still_signing": lambda: (_rotated((ADD, WRITER), (RETIRE, WRITER)), POLICY),
         "key_used_before_it_was_added": lambda: (_rotated((ADD, WRITER)), POLICY),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from .approval import Approval
 from .entries import Entry, Instant, Kind
 
 
@@ -74,6 +75,8 @@ class State(NamedTuple):
     payload_digest: str = ""
     facts: dict[str, Any] | None = None
     grant: dict[str, Any] | None = None
+    approval: Approval | None = None
+    """The latest request for a person's approval; once there is one, nothing is sent without it."""
     sends: tuple[Send, ...] = ()
     shortcuts_off: bool = False
     """Rules 5 and 6 are off for this effect, for good."""
@@ -178,11 +181,8 @@ def step(state: State, entry: Entry) -> State:
         raise IllegalTransition(state.phase, entry.kind, "not in the transition table")
     if entry.seq != state.seq + 1:
         raise IllegalTransition(state.phase, entry.kind, f"sequence number {entry.seq} follows {state.seq}")
-    handler = _HANDLERS.get(entry.kind)
-    if handler is None:
-        return state._replace(phase=after, seq=entry.seq)
     try:
-        return handler(state, entry, after)
+        return _HANDLERS[entry.kind](state, entry, after)
     except (KeyError, TypeError, AttributeError) as error:
         raise IllegalTransition(state.phase, entry.kind, f"its body is malformed ({error!r})") from None
 
@@ -210,7 +210,31 @@ def _proposed(state: State, entry: Entry, after: Phase) -> State:
     )
 
 
+def _approval_requested(state: State, entry: Entry, after: Phase) -> State:
+    body, earlier = entry.body, state.approval
+    if earlier is not None and (earlier.answer == "rejected" or entry.at_ms < earlier.expires_at_ms):
+        raise IllegalTransition(state.phase, entry.kind, "it was asked before, and that still counts")
+    asked = Approval(body["digest"], entry.at_ms, body["expires_at_ms"])
+    return state._replace(phase=after, seq=entry.seq, approval=asked)
+
+
+def _answered(state: State, entry: Entry, after: Phase) -> State:
+    body, asked = entry.body, state.approval
+    if asked is None or asked.answer == "rejected":
+        raise IllegalTransition(state.phase, entry.kind, "nobody asked, or it was rejected already")
+    if asked.answer and entry.kind is K.APPROVED:
+        raise IllegalTransition(state.phase, entry.kind, "it was approved already")
+    if body["digest"] != asked.digest:
+        raise IllegalTransition(state.phase, entry.kind, "it answers another request")
+    if entry.kind is K.APPROVED and entry.at_ms >= asked.expires_at_ms:
+        raise IllegalTransition(state.phase, entry.kind, "the request for it has expired")
+    answer = asked._replace(answer=entry.kind.value, by=body["by"], why=body["why"], answered_at_ms=entry.at_ms)
+    return state._replace(phase=after, seq=entry.seq, approval=answer)
+
+
 def _authorized(state: State, entry: Entry, after: Phase) -> State:
+    if state.approval is not None and state.approval.answer != "approved":
+        raise IllegalTransition(state.phase, entry.kind, "a person has not approved it")
     return state._replace(phase=after, seq=entry.seq, grant=entry.body.get("grant"))
 
 
@@ -354,6 +378,9 @@ def _late(state: State, entry: Entry, after: Phase) -> State:
 
 _HANDLERS = {
     K.PROPOSED: _proposed,
+    K.APPROVAL_REQUESTED: _approval_requested,
+    K.APPROVED: _answered,
+    K.REJECTED: _answered,
     K.AUTHORIZED: _authorized,
     K.DISPATCHED: _dispatched,
     K.UNKNOWN: _unknown,

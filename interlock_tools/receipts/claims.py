@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from interlock_tools.core.approval import approval_digest
 from interlock_tools.core.canonical import encode
 from interlock_tools.core.entries import Entry, Kind
 from interlock_tools.core.states import Phase, State
@@ -229,8 +230,15 @@ def _approval_problem(story: Story, sent: Entry) -> str:
     if encode(answers[-1].body["digest"]) != encode(asked[-1].body["digest"]):
         return "What was approved is not what the approval was asked for."
     expires = asked[-1].body.get("expires_at_ms")
-    if expires is not None and answers[-1].at_ms > expires:
-        return "The approval was given after the request for it had ended."
+    if not is_hidden(expires) and expires is not None:
+        if answers[-1].at_ms >= expires:
+            return "The approval was given after the request for it had ended."
+        if sent.at_ms >= expires:
+            return f"Send {sent.body['send']} was made after the approval had ended."
+    state = story.final
+    known = {"facts": state.facts, "payload": state.payload_digest, "key": state.request_key}
+    if not has_hidden(known) and encode(asked[-1].body["digest"]) != encode(approval_digest(state)):
+        return "What was approved is not what was decided and sent."
     return ""
 
 
@@ -318,5 +326,7 @@ def _decided_by(story: Story) -> Line:
     }.get(body["decided_by"], show(body["decided_by"], 40))
     said = [f"decision {body['decision']}: {how}, {moment(story.entries[0].at_ms)}"]
     for entry in story.all_of(Kind.APPROVED, Kind.REJECTED, Kind.RESOLVED):
-        said.append(f"{entry.kind.value} by {show(entry.body.get('by', 'somebody not named'), 80)}")
+        who = show(entry.body.get("by", "somebody not named"), 80)
+        why = f": {show(entry.body['why'], 200)}" if entry.body.get("why") else ""
+        said.append(f"{entry.kind.value} by {who} at {moment(entry.at_ms)}{why}")
     return Line(name, Answer.RECORDED, f"{'; '.join(said)}.", voucher, "that these persons are who they are said to be")

@@ -97,7 +97,7 @@ class Story:
             Kind.AMBIGUOUS: {"reason": "no_evidence"},
             Kind.RESOLVED: {"landed": False, "by": "ann", "why": "asked the bank"},
             Kind.REPLACED: {"effect_id": canonical.effect_id(self.name, self.key, self.decision + 1), "by": "ann"},
-            Kind.APPROVAL_REQUESTED: {"digest": "d" * 64, "expires_at_ms": 0},
+            Kind.APPROVAL_REQUESTED: {"digest": "d" * 64, "expires_at_ms": self.journal.now().wall_ms + 3_600_000},
             Kind.APPROVED: {"digest": "d" * 64, "by": "ann", "why": ""},
             Kind.REJECTED: {"digest": "d" * 64, "by": "ann", "why": ""},
             Kind.RELEASED: {"why": "reversed"},

@@ -55,6 +55,18 @@ def proposed(key: str, **more: Any) -> tuple[Kind, dict[str, Any]]:
     return Kind.PROPOSED, {**body, **more}
 
 
+def asked(key: str) -> tuple[Kind, dict[str, Any]]:
+    """Return the entry that asks for an approval of the refund for ``key``."""
+    body: dict[str, Any] = {
+        "effect": NAME,
+        "key": key,
+        "decision": 1,
+        "payload_digest": digest(canonical(PAYLOAD)),
+        "facts": FACTS,
+    }
+    return Kind.APPROVAL_REQUESTED, {"digest": digest(canonical(body)), "expires_at_ms": START_MS + 600_000}
+
+
 def grant(**more: Any) -> dict[str, Any]:
     """Return a grant that covers the refund."""
     return {"id": "appr_7", "by": "dana", "max_amount": 5000, "expires_at_ms": START_MS + 3_600_000, **more}
@@ -84,7 +96,6 @@ def _stories() -> dict[str, Story]:
     """A table, and as long as it has to be."""
     unknown = (Kind.UNKNOWN, {"send": 1, "cause": "ReadTimeout", "clock": clock(2000)})
     resent = {"evidence": EVIDENCE, "by_us": "yes", "via": "resend", "send": 2}
-    asked = (Kind.APPROVAL_REQUESTED, {"digest": "d1", "expires_at_ms": START_MS + 600_000})
     ambiguous = [*_begun("ambiguous"), unknown, (Kind.AMBIGUOUS, {"reason": "no_evidence"})]
     refused = [
         proposed("refused"),
@@ -119,16 +130,16 @@ def _stories() -> dict[str, Story]:
         ],
         "approved": [
             proposed("approved", decided_by="propose", by="agent-9"),
-            asked,
-            (Kind.APPROVED, {"digest": "d1", "by": "dana", "why": "customer is right"}),
+            asked("approved"),
+            (Kind.APPROVED, {"digest": asked("approved")[1]["digest"], "by": "dana", "why": "customer is right"}),
             (Kind.AUTHORIZED, {"grant": None}),
             dispatched(facts=FACTS, grant=None),
             _COMMITTED,
         ],
         "rejected": [
             proposed("rejected"),
-            asked,
-            (Kind.REJECTED, {"digest": "d1", "by": "dana", "why": "no"}),
+            asked("rejected"),
+            (Kind.REJECTED, {"digest": asked("rejected")[1]["digest"], "by": "dana", "why": "no"}),
             (Kind.REFUSED, {"reason": "rejected"}),
         ],
         "refused": refused,
