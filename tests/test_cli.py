@@ -15,6 +15,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -171,7 +172,8 @@ def refund(case: str, becomes: list, *, idempotency_key: str):
 class Help(CliCase):
     def test_help_of_every_command(self) -> None:
         texts = []
-        for arguments in ((), ("show",), ("pending",), ("recover",), ("resolve",), ("watch",)):
+        commands = ("show", "pending", "approve", "reject", "resolve", "redecide", "recover", "watch")
+        for arguments in ((), *((command,) for command in commands)):
             code, out, _ = self.run_cli(*arguments, "--help", journal=False)
             self.assertEqual(code, 0)
             texts.append(f"$ interlock {' '.join((*arguments, '--help'))}\n{out}")
@@ -281,6 +283,81 @@ class Pending(CliCase):
         self.assertGolden("cli_pending.txt", out)
         code, out, _ = self.run_cli("pending", "--json")
         self.assertEqual((code, json.loads(out)["pending"][0]["effect_id"]), (1, outcome.effect_id))
+
+
+class Approve(CliCase):
+    APP = """
+import os
+from interlock_tools import Gate
+gate = Gate(os.environ.get("INTERLOCK_JOURNAL", {path!r}))
+
+@gate.effect("stripe.refund", key=lambda case: case, requires_approval=True)
+def refund(case: str, amount: int = 2000, *, idempotency_key: str) -> str:
+    return "re_1"
+"""
+
+    def asked(self, case: str = "4471") -> Any:
+        facts = {"refunded_by_others": 0}
+        expires = timedelta(days=3650)  # the clock of the command is not the one that stands still
+        refund = self.refund(premises=lambda: facts, requires_approval=True, approval_expires=expires)
+        return refund, refund(case)
+
+    def test_what_waits_is_told_and_approved(self) -> None:
+        refund, outcome = self.asked()
+        code, out, _ = self.run_cli("pending")
+        self.assertEqual(code, 1)
+        self.assertGolden("cli_pending_approval.txt", out)
+        _, out, _ = self.run_cli("pending", "--json")
+        asked = json.loads(out)["pending"][0]["approval"]
+        self.assertEqual(asked["arguments"], {"amount": 2000, "case": "4471"})
+        answer = ("approve", outcome.effect_id, "--by", "kim", "--why", "customer is right")
+        code, _, err = self.run_cli(*answer, "--digest", "0" * 12)
+        self.assertEqual(code, 4)
+        self.assertIn("not what was seen", err)
+        code, out, _ = self.run_cli(*answer, "--digest", asked["digest"][:12])
+        self.assertEqual(code, 0)
+        self.assertEqual(str(refund("4471")), "COMMITTED")
+        _, out, _ = self.run_cli("show", outcome.effect_id)
+        self.assertGolden("cli_show_approved.txt", re.sub(r"(?m)^3( +)\S+ \S+", r"3\1NOW", out))
+        code, _, err = self.run_cli(*answer)
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"\Ainterlock: effect \w+ cannot be approved: it is committed already\n\Z")
+
+    def test_rejected_and_decided_again(self) -> None:
+        refund, outcome = self.asked()
+        code, out, _ = self.run_cli("reject", outcome.effect_id, "--by", "kim", "--why", "ask the bank first")
+        self.assertEqual(code, 0)
+        self.assertIn("REFUSED:rejected", out)
+        _, out, _ = self.run_cli("show", outcome.effect_id)
+        self.assertIn(f"interlock redecide {outcome.effect_id} --by WHO", out)
+        code, _, _ = self.run_cli("redecide", outcome.effect_id, "--by", "kim", "--facts", "[]")
+        self.assertEqual(code, 2)
+        code, out, _ = self.run_cli("redecide", outcome.effect_id, "--by", "kim")
+        self.assertEqual(code, 0, out)
+        self.assertIn('Decided again on {"refunded_by_others":0}', out)
+        again = refund("4471")
+        self.assertEqual(str(again), "IN_FLIGHT:awaiting_approval")
+        self.assertEqual(self.run_cli("approve", again.effect_id, "--by", "kim", "--json")[0], 0)
+        self.assertEqual(str(refund("4471")), "COMMITTED")
+
+    def test_another_amount(self) -> None:
+        path = self.folder / "asking.db"
+        (self.folder / "asking_app.py").write_text(self.APP.format(path=str(path)), encoding="utf-8")
+        program = "import sys; sys.argv[0] = 'interlock'; from interlock_tools.cli.main import main; main()"
+
+        def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-c", code, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=60
+            )
+
+        asked = run("import asking_app; print(asking_app.refund('1', 5000).effect_id)").stdout.strip()
+        change = ("approve", asked, "--by", "kim", "--set", "amount=2500")
+        self.assertEqual(run(program, *change).returncode, 2)
+        done = run(program, *change, "--import", "asking_app", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotEqual(json.loads(done.stdout)["effect_id"], asked)
+        again = run("import asking_app; print(asking_app.refund('1', 5000), asking_app.refund('1', 2500))")
+        self.assertEqual(again.stdout.split(), ["REFUSED:conflicting_payload", "COMMITTED"], again.stderr)
 
 
 class Resolve(CliCase):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from .approve import approve, reject
 from .exits import TABLE
 from .keys import keys
 from .pending import pending
 from .receipt import receipt
 from .reconcile import reconcile
 from .recover import recover
+from .redecide import redecide
 from .resolve import resolve
 from .show import show
 from .verify import main as run_verify
@@ -25,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (show, pending, recover, resolve, receipt, reconcile, watch):
+for command in (show, pending, approve, reject, resolve, redecide, recover, receipt, reconcile, watch):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.add_typer(witness, name="witness")

@@ -166,6 +166,8 @@ _PARTS: tuple[tuple[str, Any], ...] = (
     ("via", lambda via: f"known by {via}"),
     ("by_us", lambda by_us: {"yes": "", "no": "somebody else's action"}.get(by_us, "whose action is not known")),
     ("evidence", lambda evidence: f"evidence {value(evidence)}"),
+    ("digest", lambda digest: f"of digest {value(str(digest)[:12])}"),
+    ("expires_at_ms", lambda at_ms: f"good until {when(at_ms)}"),
     ("landed", lambda landed: "it landed" if landed else "it did not land"),
     ("by", lambda by: f"by {value(by)}"),
     ("why", lambda why: value(why)),

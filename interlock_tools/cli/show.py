@@ -11,6 +11,7 @@ from rich.text import Text
 from ..core.states import fold
 from ..errors import NotDecidable
 from ..gate import Gate
+from .advice import advice
 from .common import JournalOption, JsonOption, fail, opened, print_json, told
 from .exits import USAGE
 from .render import change_text, console, entries_table, pairs, status
@@ -82,3 +83,5 @@ def _print(screen: Console, gate: Gate, effect_id: str) -> None:
     pairs(screen, "Budgets now", {use.name: f"{use.used} of {use.limit} is taken" for use in uses})
     screen.print(Text("Entries", style="bold"))
     screen.print(entries_table(gate, entries))
+    for line in advice(outcome, state):
+        screen.print(Text(line))
