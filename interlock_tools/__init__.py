@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .authority import Budget, Grant
 from .contract import Contract
+from .deciding import ApprovalRequest
 from .effect import AsyncEffect, Effect
 from .errors import (
     BadArguments,
@@ -68,6 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ApprovalRequest",
     "AsyncEffect",
     "BadArguments",
     "BadRequest",

@@ -14,17 +14,23 @@ from .wrapping import wrap
 
 if TYPE_CHECKING:
     from .middleware import InterlockMiddleware
+    from .reviewing import ApprovalMiddleware
 
 
 def __getattr__(name: str) -> Any:
-    if name == "InterlockMiddleware":  # LangChain itself is needed for this one alone
+    if name == "InterlockMiddleware":  # LangChain itself is needed for these two alone
         from .middleware import InterlockMiddleware
 
         return InterlockMiddleware
+    if name == "ApprovalMiddleware":
+        from .reviewing import ApprovalMiddleware
+
+        return ApprovalMiddleware
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
+    "ApprovalMiddleware",
     "GatedTool",
     "GatedToolkit",
     "InterlockMiddleware",

@@ -14,9 +14,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import BaseModel, Field, SkipValidation, ValidationError
 
+from ..core.canonical import encode
+from ..core.states import fold
 from ..effect import BaseEffect, Effect
 from ..errors import BadArguments, BadRequest, DefinitionError, JournalError, NotRecorded, describe
 from ..outcome import Outcome, Reason
+from .approvals import Question, in_a_graph, interrupted, question_of
 from .request import Source, ask, bubbles_up, check_source, check_sources, reference
 from .schema import model_of, strict, summary, what_is_wrong
 
@@ -53,6 +56,11 @@ class GatedTool(BaseTool):
     """Further arguments that the application fills in."""
     wait: float | timedelta | None = None
     """How long a call waits for what others have to finish (seconds or timedelta); None: as the gate has it."""
+    approval: Literal["journal", "interrupt"] = "journal"
+    """How a person is asked where the effect requires it: by the journal alone (``interlock approve``, code), so that
+    the call answers ``awaiting_approval``; or by a LangGraph interrupt too, so that the graph pauses."""
+    approver: SkipValidation[Source | None] = Field(default=None, exclude=True, repr=False)
+    """Who answers an interrupt, if the answer does not say; None: ``config["configurable"]["approver"]``."""
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
 
@@ -84,6 +92,9 @@ class GatedTool(BaseTool):
         arguments = self._arguments(args, kwargs, config)
         try:
             outcome = self.effect.invoke((), arguments, wait=self.wait, context=_context(tool_call_id))
+            if asked := self._asked(outcome, args, kwargs, tool_call_id):
+                interrupted(asked, self.approver, config)
+                outcome = self.effect.invoke((), arguments, wait=self.wait, context=_context(tool_call_id))
         except Exception as error:
             return self._failed(error, arguments, tool_call_id)
         return self._told(outcome)
@@ -94,15 +105,64 @@ class GatedTool(BaseTool):
         arguments = await asyncio.to_thread(self._arguments, args, kwargs, config)
         try:
             outcome = await self.effect.ainvoke((), arguments, wait=self.wait, context=_context(tool_call_id))
+            if asked := await asyncio.to_thread(self._asked, outcome, args, kwargs, tool_call_id):
+                await asyncio.to_thread(interrupted, asked, self.approver, config)
+                outcome = await self.effect.ainvoke((), arguments, wait=self.wait, context=_context(tool_call_id))
         except Exception as error:
             return self._failed(error, arguments, tool_call_id)
         return await asyncio.to_thread(self._told, outcome)
 
-    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        """The effect's arguments: the model's, and those that the application fills in."""
+    def _asked(
+        self, outcome: Outcome, args: tuple[Any, ...], kwargs: dict[str, Any], tool_call_id: str | None
+    ) -> Question | None:
+        """The question for an interrupt, where the call waits for a person and this tool asks that way."""
+        if self.approval != "interrupt" or not in_a_graph():
+            return None
+        return question_of(self, self._named(args, kwargs), tool_call_id, outcome)
+
+    def propose(self, arguments: dict[str, Any], config: RunnableConfig) -> Outcome | None:
+        """Record a call that needs a person's approval and send nothing; None where it needs none.
+
+        Args:
+            arguments: what a model gave.
+            config: the run's configuration, for the request reference.
+
+        Raises:
+            BadRequest: the call cannot be journalled.
+        """
+        every = self._arguments((), self.checked(arguments, whole=True), config)
+        definition = self.effect.definition
+        if not definition.needs_approval(definition.bind((), dict(every))):
+            return None
+        return self.effect.propose(**every)
+
+    def checked(self, arguments: dict[str, Any], whole: bool = False) -> dict[str, Any]:
+        """Return arguments as the schema takes them: all, or those that are given. Raises ``BadArguments``."""
+        schema = self.args_schema
+        assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        unknown = sorted(set(arguments) - set(schema.model_fields))
+        if unknown:
+            raise BadArguments(f"{self.name} has no argument {', '.join(unknown)}")
+        try:
+            if whole:
+                model = schema.model_validate(arguments)
+                return {name: getattr(model, name) for name in schema.model_fields}
+            for name, value in arguments.items():
+                schema.__pydantic_validator__.validate_assignment(schema.model_construct(), name, value)
+        except ValidationError as error:
+            raise BadArguments(f"{self.name}: {what_is_wrong(error)}") from None
+        return arguments
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The model's arguments by name."""
         arguments = {name: _plain(value) for name, value in kwargs.items()}
         if args and isinstance(self.args_schema, type) and issubclass(self.args_schema, BaseModel):
             arguments.update(zip(self.args_schema.model_fields, args, strict=False))
+        return arguments
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        """The effect's arguments: the model's, and those that the application fills in."""
+        arguments = self._named(args, kwargs)
         arguments[self.request_argument] = reference(self.request, config, self.name)
         for name, source in self.hidden.items():
             arguments[name] = ask(source, config, f"{self.name}: the argument {name}")
@@ -111,7 +171,10 @@ class GatedTool(BaseTool):
     def _told(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         """Content and artifact of an outcome."""
         existing = outcome.existing
-        if outcome.reason is Reason.CONFLICTING_PAYLOAD and existing is not None and existing.committed:
+        edited = self._edited(outcome)
+        if edited is not None and existing is not None:
+            outcome = existing
+        elif outcome.reason is Reason.CONFLICTING_PAYLOAD and existing is not None and existing.committed:
             outcome = replace(outcome, reason=Reason.ALREADY_DONE)
         receipt = None
         if outcome.effect_id:
@@ -119,7 +182,21 @@ class GatedTool(BaseTool):
                 receipt = self.effect._gate.receipt(outcome.effect_id)
             except Exception as error:  # the outcome stands, whether or not its record can be read now
                 log.warning("effect %s: its record could not be read: %s", outcome.effect_id, describe(error))
-        return self.content(outcome), {**outcome.to_json(), "receipt": receipt}
+        content = self.content(outcome)
+        if edited is not None:
+            content += f" A person changed the call before it was approved; it is now {encode(edited)}."
+        return content, {**outcome.to_json(), "receipt": receipt}
+
+    def _edited(self, outcome: Outcome) -> dict[str, Any] | None:
+        """The arguments that a person approved in place of this call's; None where it was not so."""
+        existing = outcome.existing
+        if outcome.reason is not Reason.CONFLICTING_PAYLOAD or existing is None:
+            return None
+        state = fold(self.effect._gate.history(existing.effect_id))
+        if state.decision == 1 or state.approval is None or state.approval.answer != "approved":
+            return None
+        hidden = {self.request_argument, *self.hidden}
+        return {name: value for name, value in state.payload.items() if name not in hidden}
 
     def content(self, outcome: Outcome) -> str:
         """Return what the model reads: the outcome's message. A toolkit may add what the service says about it."""
@@ -166,6 +243,8 @@ def effect_tool(
     request_argument: str | None = None,
     hidden: Mapping[str, Source] | None = None,
     wait: timedelta | float | None = None,
+    approval: Literal["journal", "interrupt"] = "journal",
+    approver: Source | None = None,
     **options: Any,
 ) -> GatedTool:
     """Return a gated effect as a LangChain tool.
@@ -183,6 +262,9 @@ def effect_tool(
             gives it.
         hidden: further arguments that the application fills in, each by such a function.
         wait: how long a call waits for what others have to finish (seconds or timedelta).
+        approval: how a person is asked where the effect requires an approval: by the ``journal`` alone, or
+            also by a LangGraph ``interrupt``.
+        approver: who answers an interrupt, if the answer does not say; see ``GatedTool``.
         options: further fields of ``BaseTool``, such as ``tags``.
 
     Raises:
@@ -197,6 +279,8 @@ def effect_tool(
     takes_reference = request_argument or _request_argument(effect, tool_name, filled)
     if request is not None:
         check_source("request", request)
+    if approver is not None:
+        check_source("approver", approver)
     check_sources(filled)
     unknown = sorted({takes_reference, *filled} - definition.parameters)
     if unknown or takes_reference in filled:
@@ -214,6 +298,8 @@ def effect_tool(
         request_argument=takes_reference,
         hidden=filled,
         wait=wait,
+        approval=approval,
+        approver=approver,
         **options,
     )
 
