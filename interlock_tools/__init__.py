@@ -43,6 +43,7 @@ from .gate import Gate
 from .on_send import OnSend
 from .outcome import Outcome, Reason, Status
 from .recovery import Report
+from .rules import Asked, Limit
 from .settlement import Settlement
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "ApprovalRequest",
+    "Asked",
     "AsyncEffect",
     "BadArguments",
     "BadRequest",
@@ -87,6 +89,7 @@ __all__ = [
     "InterlockError",
     "JournalError",
     "JournalUnusable",
+    "Limit",
     "MissingRequestKey",
     "NotDecidable",
     "NotRecorded",

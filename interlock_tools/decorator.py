@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from .definition import define
+from .declaration import define
 from .effect import AsyncEffect, Effect
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class EffectDecorator:
     def __call__(self, function: Callable[..., Any]) -> Effect[...]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        definition = define(function, self._name, **self._options)
+        definition = define(function, self._name, **self._options).under(self._gate.rules)
         self._gate._register(definition)
         kind: type[Effect[Any]] = AsyncEffect if definition.is_async else Effect
         return kind(self._gate, definition)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from . import deciding
+from .authority import Grant
 from .commands import arun, run
 from .contract import DEFAULT_CLOCK_SKEW, DEFAULT_SEND_TIMEOUT, Contract
 from .core.entries import Entry
@@ -23,6 +24,7 @@ from .journal.protocol import BudgetUse, EffectRow, Journal
 from .outcome import Outcome, Reason, Status
 from .recovery import Report, recover
 from .reporting import outcome_of
+from .rules import Asked, Limit, Rules
 from .signed import Records
 
 if TYPE_CHECKING:
@@ -52,6 +54,10 @@ class Gate:
         witness: with ``witnesses``: ``"before"`` waits for them before every send and
             sends nothing without them; ``"after"`` never waits; None asks no witness.
         witnesses: a policy, or the path of one, that names witnesses with their addresses.
+        limits: budgets that all effects of this gate share, see ``Limit``.
+        allowed: what is asked (``Asked``) -> ``Grant`` or None: an authority above that of each effect, read before
+            every send. Where it returns None nothing is sent: a switch for the whole agent.
+        requires_approval: what is asked -> whether a person has to approve it, besides what effects say.
         receipts_dir: where ``<effect id>.receipt.json`` is written at recovery and settlement.
 
     Raises:
@@ -66,6 +72,9 @@ class Gate:
         *,
         wait: timedelta | float = 0.0,
         retry: timedelta | float = 10.0,
+        limits: Sequence[Limit] = (),
+        allowed: Callable[[Asked], Grant | None] | None = None,
+        requires_approval: Callable[[Asked], bool] | None = None,
         signing: Signing | str | os.PathLike[str] | None = None,
         witness: str | None = "after",
         witnesses: Policy | str | os.PathLike[str] | None = None,
@@ -74,6 +83,7 @@ class Gate:
         self.journal: Journal = open_journal(os.fspath(journal)) if isinstance(journal, (str, os.PathLike)) else journal
         self.wait_s = seconds(wait)
         self.retry_s = seconds(retry)
+        self.rules = Rules(tuple(limits), allowed, requires_approval, lambda: self.journal.now().wall_ms)
         self._definitions: dict[str, Definition] = {}
         self.records = Records(self.journal, signing, witness, witnesses, receipts_dir)
 

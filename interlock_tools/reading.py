@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .authority import Grant
@@ -74,11 +75,11 @@ def read_checks(
         facts = capture((yield ask(definition.premises))) if definition.premises is not None else {}
         expect = definition.expect
         expected = capture((yield ask(expect))) if isinstance(expect, Reader) else expect or {}
-        grant = (yield ask(definition.allowed)) if definition.allowed is not None else None
-        if grant is not None and not isinstance(grant, Grant):
-            raise TypeError(f"allowed= must return a Grant or None, not {type(grant).__name__}")
+        grant = _checked((yield ask(definition.allowed)) if definition.allowed is not None else None)
+        above = definition.rules.allowed
+        general = _checked((yield Call(partial(above, definition.asked(payload)), {})) if above is not None else None)
         granted_facts = normalise(dict(grant.facts), "grant.facts") if grant and grant.facts else {}
-        recorded = grant.to_json() if grant else None
+        recorded = _recorded(grant, general)
         amount = definition.amount_of(payload)
     except Exception as error:
         why = describe(error)
@@ -89,14 +90,29 @@ def read_checks(
     reason, changes = compare(held_to, facts, expected)
     if reason:
         return Reading(Checks.FAIL, facts, held_to, recorded, now, reason, changes, frozenset(changes))
-    why_not = None
-    if grant is not None:
-        why_not = grant.refusal(payload_digest, amount, now.wall_ms)
-    elif definition.allowed is not None and not grant_may_be_missing:
-        why_not = "no approval is in force"
-    if why_not is not None:
-        return Reading(Checks.FAIL, facts, held_to, recorded, now, "not_allowed", why=why_not)
+    for given, wanted in ((grant, definition.allowed), (general, above)):
+        why_not = None
+        if given is not None:
+            why_not = given.refusal(payload_digest, amount, now.wall_ms)
+        elif wanted is not None and not grant_may_be_missing:
+            why_not = "no approval is in force"
+        if why_not is not None:
+            return Reading(Checks.FAIL, facts, held_to, recorded, now, "not_allowed", why=why_not)
     return Reading(Checks.HOLD, facts, held_to, recorded, now)
+
+
+def _checked(grant: Any) -> Grant | None:
+    if grant is not None and not isinstance(grant, Grant):
+        raise TypeError(f"allowed= must return a Grant or None, not {type(grant).__name__}")
+    return grant
+
+
+def _recorded(grant: Grant | None, general: Grant | None) -> dict[str, Any] | None:
+    """What is recorded: the effect's own grant, and under which general one of the gate."""
+    if grant is None or general is None:
+        given = grant or general
+        return given.to_json() if given else None
+    return {**grant.to_json(), "under": general.to_json()}
 
 
 def under_approval(state: State, reading: Reading) -> Reading:

@@ -18,7 +18,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field, create_model
 
-from ..definition import define
+from ..declaration import define
 from ..effect import Effect
 from ..errors import DefinitionError
 from ..gate import Gate
@@ -80,7 +80,7 @@ def wrap(
         **declaration,
     }
     decorator = gate.effect(effect or f"tool.{tool.name}", **options)
-    definition = define(_send(tool, schema), decorator._name, **decorator._options)
+    definition = define(_send(tool, schema), decorator._name, **decorator._options).under(gate.rules)
     gate._register(definition)
     made: Effect[Any] = Effect(gate, definition)
     return effect_tool(

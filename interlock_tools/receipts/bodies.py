@@ -81,6 +81,7 @@ def _grant(value: Any) -> bool:
         "max_amount": _whole,
         "payload_digest": _text,
         "expires_at_ms": _whole,
+        "under": _grant,
     }
     return all(check(value[name]) or is_hidden(value[name]) for name, check in checks.items() if name in value)
 

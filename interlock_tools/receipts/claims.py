@@ -213,6 +213,9 @@ def _grant_problem(grant: dict[str, Any], state: State, sent: Entry) -> tuple[st
             unread.append("the amount, which the payload does not state in the open")
         elif amount > most:
             return f"the grant covers up to {most}, not {amount}", []
+    if grant.get("under") is not None:
+        problem, more = _grant_problem(grant["under"], state, sent)
+        return problem, [*unread, *more]
     return "", unread
 
 
