@@ -11,12 +11,14 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger("interlock_tools")
 
 
 class Call(NamedTuple):
@@ -34,9 +36,10 @@ class Work(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """Pause for a number of seconds."""
+    """Pause for a number of seconds. ``why`` is for the log; one that a rule of recovery asks for names the rule."""
 
     seconds: float
+    why: str
 
 
 Command: TypeAlias = "Call | Work | Sleep"
@@ -62,7 +65,9 @@ def run(flow: Flow[T]) -> T:
                 if inspect.isawaitable(result):
                     result = _await(result)
             else:
-                time.sleep(command.seconds)  # type: ignore[union-attr]
+                assert type(command) is Sleep
+                _pausing(command)
+                time.sleep(command.seconds)
         except BaseException as raised:
             error = raised
 
@@ -91,9 +96,17 @@ async def arun(flow: Flow[T]) -> T:
                     if inspect.isawaitable(result):
                         result = await result
             else:
-                await asyncio.sleep(command.seconds)  # type: ignore[union-attr]
+                assert type(command) is Sleep
+                _pausing(command)
+                await asyncio.sleep(command.seconds)
         except BaseException as raised:
             error = raised
+
+
+def _pausing(pause: Sleep) -> None:
+    """Log a pause; ``pause_s`` and ``why`` are attributes of the log record, too."""
+    extra = {"pause_s": pause.seconds, "why": pause.why}
+    log.debug("pausing for %.3f s: %s", pause.seconds, pause.why, extra=extra)
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:

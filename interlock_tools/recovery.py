@@ -88,7 +88,7 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
                 report.outcomes[index] = outcome
             if outcome is not None or left <= 0:
                 break
-            yield Sleep(min(left, LOOK_AGAIN_S))
+            yield Sleep(min(left, LOOK_AGAIN_S), TAKEN)
     return report
 
 

@@ -80,7 +80,7 @@ class Sender(Recorder):
             limited = state.sends[-1].cause == "rate_limited" and not state.maybe_landed
             return self.in_flight(state, Reason.RATE_LIMITED if limited else Reason.WAITING, detail=self.said)
         if pause > 0:
-            yield Sleep(pause)
+            yield Sleep(pause, "before another send of it")
             self.rested = True
             return (yield from self.load())
         if state.phase is Phase.PROPOSED:
@@ -215,7 +215,7 @@ class Sender(Recorder):
                 pass
             except JournalError as error:
                 failure = error
-                yield Sleep(pause_s(attempt, 0.05, 0.5))
+                yield Sleep(pause_s(attempt, 0.05, 0.5), "the journal could not be written")
             try:
                 after: State = yield from self.load()
             except JournalError as error:

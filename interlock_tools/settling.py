@@ -102,9 +102,9 @@ class Settling(Approving):
         if bodies:
             state = yield from self.append(state, bodies)
         if action is Action.IN_FLIGHT:
-            return (yield from self._wait(state, Reason.SENDING, None, holder))
+            return (yield from self._wait(state, step, None, holder))
         if action is Action.WAIT:
-            return (yield from self._wait(state, Reason.WAITING, step.wait_ms / 1000, None))
+            return (yield from self._wait(state, step, step.wait_ms / 1000, None))
         if action is Action.STAY:
             before = "; an earlier send of it may have taken effect" if state.maybe_landed else ""
             return self.in_flight(state, Reason.UNREADABLE, detail=looked.why + before)
@@ -118,16 +118,18 @@ class Settling(Approving):
                 sightings[send.number], holder = self.journal.sight(send)
         return sightings, holder
 
-    def _wait(self, state: State, reason: Reason, left_s: float | None, holder: Holder | None) -> Steps:
+    def _wait(self, state: State, step: Step, left_s: float | None, holder: Holder | None) -> Steps:
         """Pause within what the caller allows, then look afresh; or say that it is in flight."""
         allowed = self.wait_until - time.monotonic()
         if allowed <= 0:
+            reason = Reason.WAITING if left_s is not None else Reason.SENDING
             detail = self.said if reason is Reason.WAITING else None
             return self.in_flight(state, reason, detail=detail, holder=holder, retry_after_s=left_s)
         self.pauses += 1
         first, most = (0.02, 1.0) if left_s is None else (0.25, 10.0)
         pause = min(pause_s(self.pauses, first, most), allowed)
-        yield Sleep(pause if left_s is None else min(pause, left_s))
+        what = "a live process is sending it" if left_s is None else "an earlier send of it may still land"
+        yield Sleep(pause if left_s is None else min(pause, left_s), f"rule {step.rule}: {what}")
         return (yield from self.load())
 
     def _read_again(self, state: State, looked: Looked) -> Steps:

@@ -53,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--arm", nargs="+", help="only these arms")
     parser.add_argument("--fault", nargs="+", help="only these faults")
     parser.add_argument("--reps", type=int, help="how often each cell is played")
+    parser.add_argument("--least", type=int, default=1, help="play cells at least so often, for medians (1)")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time (2)")
     parser.add_argument("--seed", type=int, default=1, help="added to the number of each repetition (1)")
     parser.add_argument("--resume", action="store_true", help="leave out the cells that have a result")
@@ -76,7 +77,7 @@ def chosen(options: argparse.Namespace, store: Store) -> list[Cell]:
         unknown = sorted((asked or set()) - known)
         if unknown:
             raise SystemExit(f"no {what} {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    cells = lanes.cells_of(keys, arms, faults, options.reps)
+    cells = lanes.cells_of(keys, arms, faults, options.reps, options.least)
     return [cell for cell in cells if not (options.resume and store.has(cell))]
 
 

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from scenarios.suite import judging, races
 from scenarios.suite.pages import overview
 from scenarios.suite.play import Cell
 from scenarios.suite.results import Store, rows
@@ -55,7 +56,10 @@ class Results(unittest.TestCase):
             "proof": {"ok": True, "missing": []},
             "tamper": "not caught",
             "settle_s": 1.0,
+            "start_s": 0.5,
+            "waits": {},
             "waited_by_rule_s": 0.0,
+            "raced": {},
             "attempts": 1,
             "ours": False,
             "notes": {},
@@ -73,6 +77,36 @@ class Results(unittest.TestCase):
         kept = json.loads((self.folder / "scenarios" / "calendar.json").read_text())
         found = {(row["arm"], row["held"], row["played"], row["errors"]) for row in rows(kept)}
         self.assertEqual(found, {("hand_check", 1, 1, 0), ("interlock", 0, 0, 1)})
+
+    def test_cells_of_another_shape_are_to_be_played_again(self) -> None:
+        cell = Cell("calendar", "interlock", "after_commit/none")
+        Store(self.folder, seed=1).add(cell, self.result(), None)
+        path = self.folder / "scenarios" / "calendar.json"
+        path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+        self.assertFalse(Store(self.folder, seed=1).has(cell))
+
+    def test_waits_are_what_the_gate_said_and_a_retry_is_no_rule(self) -> None:
+        pauses = [{"seconds": 0.5, "why": "rule 7: x"}, {"seconds": 1.0, "why": "rule 7: x"}]
+        pauses += [{"seconds": 0.25, "why": "before another send of it"}]
+        self.assertEqual(judging.waits(pauses), {"before another send of it": 0.25, "rule 7: x": 1.5})
+        self.assertEqual(judging.waited_by_rule_s(pauses), 1.5)
+
+    def test_settling_is_told_with_its_runs_and_without_the_start(self) -> None:
+        store = Store(self.folder, seed=1)
+        for number, settle in enumerate((1.0, 1.1, 9.0), 1):
+            for arm, more in (("hand_check", 0.0), ("interlock", 0.55)):
+                result = self.result(settle_s=settle + more)
+                store.add(Cell("calendar", arm, "after_commit/none", number), result, None)
+        said = overview({"calendar": store.of("calendar")}, self.folder)
+        self.assertIn("took 1.50 times as long", said)
+        self.assertIn("1 of 3 run(s)", said)
+        self.assertIn("interlock adds 0.55 s", said)
+
+    def test_a_race_says_when_the_others_came(self) -> None:
+        runs = [{"acted_s": 0.001, "other_landed_s": landed, "held": landed < 0} for landed in (-0.1, 1.2, 1.3)]
+        said = races.words([{"fault": "before_send", "arm": "hand_check", "raced": runs}])
+        self.assertIn("the other's refund came 1.20 s after the death", said)
+        self.assertIn("hand_check held 1/3", said)
 
     def test_the_overview_says_when_a_check_is_enough_and_when_it_is_not(self) -> None:
         for hand, wanted in (

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scenarios.suite.model import Arm, Scenario, Verdict, Work
-
-RULE_WAIT_S = 0.3
-"""A pause between two entries of recovery that is longer than this is a wait that a rule asked for."""
 
 
 def claim_of(artifact: Mapping[str, Any]) -> str:
@@ -110,18 +106,17 @@ def _steps(receipt: Mapping[str, Any]) -> list[dict[str, Any]]:
     return steps
 
 
-def waited_s(record: Mapping[str, Any]) -> float:
-    """How long recovery waited because a rule asked for it, in seconds: gaps before a proof that nothing can land."""
-    waited = 0.0
-    steps = record["steps"] if record["kind"] in ("receipt", "entries") else []
-    for before, after in itertools.pairwise(steps):
-        if before["kind"] in ("orphaned", "unknown", "sender_lost") and after["kind"] not in (
-            "orphaned",
-            "sender_lost",
-        ):
-            gap = (after["at_ms"] - before["at_ms"]) / 1000
-            waited += gap if gap > RULE_WAIT_S else 0.0
-    return round(waited, 3)
+def waits(pauses: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """What the gate paused for, in seconds by reason, as it told at each pause."""
+    sums: dict[str, float] = {}
+    for pause in pauses:
+        sums[pause["why"]] = sums.get(pause["why"], 0.0) + float(pause["seconds"])
+    return {why: round(seconds, 3) for why, seconds in sorted(sums.items())}
+
+
+def waited_by_rule_s(pauses: Iterable[Mapping[str, Any]]) -> float:
+    """How long it paused because a rule of recovery asked for it, in seconds; pauses before a retry are not counted."""
+    return round(sum(seconds for why, seconds in waits(pauses).items() if why.startswith("rule ")), 3)
 
 
 def proof(record: Mapping[str, Any], scenario: Scenario, verdict: Verdict) -> dict[str, Any]:

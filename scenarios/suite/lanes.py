@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -11,15 +12,19 @@ from scenarios.sandbox import SandboxProcess
 from scenarios.sandbox.process import SandboxError
 from scenarios.suite.catalogue import scenario
 from scenarios.suite.play import Cell, play
+from scenarios.suite.process import ROOT
 
 Heard = Callable[[Cell, dict[str, Any] | None, str | None], None]
 """Called with a cell and either its result or why it has none."""
 
 
 def cells_of(
-    keys: Iterable[str], arms: set[str] | None, faults: set[str] | None, repetitions: int | None
+    keys: Iterable[str], arms: set[str] | None, faults: set[str] | None, repetitions: int | None, least: int = 1
 ) -> list[Cell]:
-    """The cells of some scenarios, in their order. ``repetitions`` None: as many as each scenario asks for."""
+    """The cells of some scenarios, in their order.
+
+    ``repetitions`` None: as many as each scenario asks for, and at least ``least``.
+    """
     cells = []
     for key in keys:
         found = scenario(key)
@@ -28,13 +33,18 @@ def cells_of(
                 left_out = (arms and name not in arms) or (faults and fault not in faults)
                 if left_out or (arm.faults is not None and fault not in arm.faults):
                     continue
-                count = repetitions or found.repetitions_of(fault)
+                count = repetitions or max(least, found.repetitions_of(fault))
                 cells += [Cell(key, name, fault, number) for number in range(1, count + 1)]
     return cells
 
 
 def run(cells: Iterable[Cell], jobs: int, seed: int, heard: Heard, stop: threading.Event) -> None:
-    """Play the cells and tell of each. ``stop`` ends it after the cells that are being played."""
+    """Play the cells and tell of each. ``stop`` ends it after the cells that are being played.
+
+    What the agents run is compiled first, as it is where it is installed; or the first to start would take longer.
+    """
+    for part in ("interlock_tools", "integrations", "scenarios"):
+        compileall.compile_dir(ROOT / part, quiet=2)
     left: queue.SimpleQueue[Cell] = queue.SimpleQueue()
     for cell in cells:
         left.put(cell)

@@ -30,6 +30,7 @@ class Fault:
         rule: a rule for the sandbox, for the first send.
         workers: how many processes are started after the death.
         redecided: the restarted model asks for something else, see the scenario's ``other_arguments``.
+        latency_s: how long the service takes over the first send of each agent in a race; repeats are answered at once.
         wanted: how many effects the service must hold in the end.
         ours: a cell that goes beyond the reference scenarios.
     """
@@ -41,6 +42,7 @@ class Fault:
     rule: Mapping[str, Any] | None = None
     workers: int = 1
     redecided: bool = False
+    latency_s: float = 0.0
     wanted: int = 1
     ours: bool = False
 
@@ -84,6 +86,7 @@ class Arm:
         why: why it is written as it is; for hand-written arms, why that is idiomatic.
         faults: the faults that it is played with; None: all.
         checkpointed: the agent has a LangGraph checkpointer, and a restarted one resumes its thread.
+        loads: modules that it imports on first use, which an agent loads at its start, with the rest of its program.
     """
 
     make: Callable[[Work], BaseTool]
@@ -91,6 +94,7 @@ class Arm:
     why: str
     faults: tuple[str, ...] | None = None
     checkpointed: bool = False
+    loads: tuple[str, ...] = ()
 
 
 @dataclass
@@ -192,6 +196,10 @@ class Scenario:
     def effects_of(self, ledger: Mapping[str, Any], work: Work, verdict: Verdict) -> Verdict:
         """The same verdict with the effects of one agent alone, where several race."""
         return verdict
+
+    def raced(self, ledger: Mapping[str, Any], work: Work, died_at: float) -> dict[str, Any]:
+        """Where several race: when the others' effects came, in seconds after the death of this agent. Pure."""
+        return {}
 
     def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
         """Whatever else is worth knowing about a cell. Pure."""

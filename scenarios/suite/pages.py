@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scenarios.suite import races
 from scenarios.suite.model import Scenario
+from scenarios.suite.pairs import Pair, pairs_of, settling, settling_table, waited
 from scenarios.suite.results import rows
-
-STRONGEST = ("hand_lock", "hand_check", "hand_sql", "hand_check_noprobe", "no_check")
-"""Hand-written arms, the strongest first, for the comparison of settling."""
-
-SLOWER = 1.2
-"""Interlock aims to settle within so many times what the strongest hand-written arm takes."""
 
 
 def _table(head: list[str], body: list[list[str]]) -> str:
@@ -51,13 +47,14 @@ def of_scenario(scenario: Scenario, result: Mapping[str, Any]) -> str:
             f"{row['proof']}/{row['played']}",
             f"{row['tamper']}/{row['played']}",
             _seconds(row["settle_s"]),
+            _seconds(row["start_s"]),
             _seconds(row["waited_s"]),
             f"{row['attempts']:g}" if row["attempts"] is not None else "–",
         ]
         for row in found
     ]
     head = ["fault", "arm", "held", "the service holds", "answer", "final state", "proof", "tamper caught"]
-    head += ["settle s", "of which by rule", "sends"]
+    head += ["settle s", "start s", "by rule s", "sends"]
     parts = [
         f"# {scenario.title}\n",
         f"{_doc(scenario)}\n",
@@ -68,9 +65,12 @@ def of_scenario(scenario: Scenario, result: Mapping[str, Any]) -> str:
         ),
         _table(head, body),
         (
-            "`*`: a fault beyond the reference study. *Settle* is from the restart to the final answer, median; "
-            "*by rule* is the part that interlock waited because a rule asked for it.\n"
+            "`*`: a fault beyond the reference study. *Settle* is from the restart to the final answer, median of the "
+            "runs; *start* is the part in which the process starts and loads its program, *by rule* the part that "
+            "interlock paused because a rule of recovery asked for it, as the gate logs it.\n"
         ),
+        _beside(scenario, found),
+        _race(found),
         _reference(scenario, found),
         _notes(found),
         "## The arms\n",
@@ -84,6 +84,18 @@ def _doc(scenario: Scenario) -> str:
     import sys
 
     return " ".join((sys.modules[type(scenario).__module__].__doc__ or "").split())
+
+
+def _beside(scenario: Scenario, found: list[dict[str, Any]]) -> str | None:
+    """Settling of interlock and of the strongest hand-written arm, with the number of runs behind each median."""
+    pairs = pairs_of(scenario.key, found)
+    return "## Settling, beside the strongest hand-written arm\n\n" + _table(*settling_table(pairs)) if pairs else None
+
+
+def _race(found: list[dict[str, Any]]) -> str | None:
+    """What decided each run of a race."""
+    body = races.table(found)
+    return f"## Who came first\n\n{races.words(found)}\n{_table(races.HEAD, body)}" if body else None
 
 
 def _reference(scenario: Scenario, found: list[dict[str, Any]]) -> str | None:
@@ -116,12 +128,7 @@ def _note(row: Mapping[str, Any], name: str) -> str:
 
 def overview(found: Mapping[str, Mapping[str, Any]], folder: Path) -> str:
     """The front page: why not write the check oneself?"""
-    pairs = [pair for key, result in found.items() for pair in _pairs(key, rows(dict(result)))]
-    waits = [
-        f"- {key} {fault}: {ours['waited_s']:.1f} s; {hand['arm']} held {_held(hand)} there\n"
-        for key, fault, hand, ours in pairs
-        if ours["waited_s"]
-    ]
+    pairs = [pair for key, result in found.items() for pair in pairs_of(key, rows(dict(result)))]
     parts = [
         "# Results\n",
         (
@@ -135,26 +142,12 @@ def overview(found: Mapping[str, Mapping[str, Any]], folder: Path) -> str:
             "the end what it should. The page of each scenario has every arm, fault and column; its JSON every cell.\n"
         ),
         _table(["scenario", "so", "faults", "hand-written held", "interlock held"], _answers(pairs)),
-        _settling([_ratio(hand, ours) for _, _, hand, ours in pairs]),
-        "Waits that a rule asked for, taken out above:\n\n" + "".join(waits) if waits else "",
+        settling(pairs),
+        waited(pairs),
     ]
     plots = [f"![{name}](scenarios/{name}.png)\n" for name in ("held", "settle", "unknown")]
     parts += [plot for plot in plots if (folder / "scenarios").is_dir()]
     return "\n".join(part for part in parts if part)
-
-
-Pair = tuple[str, str, dict[str, Any], dict[str, Any]]
-"""Scenario, fault, the strongest hand-written row, and interlock's."""
-
-
-def _pairs(key: str, table: list[dict[str, Any]]) -> list[Pair]:
-    found = []
-    for fault in dict.fromkeys(row["fault"] for row in table):
-        ours = next((row for row in table if (row["fault"], row["arm"]) == (fault, "interlock")), None)
-        hand = _strongest(table, fault)
-        if ours is not None and hand is not None and ours["played"] and hand["played"]:
-            found.append((key, fault, hand, ours))
-    return found
 
 
 def _answers(pairs: list[Pair]) -> list[list[str]]:
@@ -179,16 +172,6 @@ def _answers(pairs: list[Pair]) -> list[list[str]]:
     ]
 
 
-def _strongest(table: list[dict[str, Any]], fault: str) -> dict[str, Any] | None:
-    """The hand-written arm that did best under a fault; of equals the one that is written most carefully."""
-    rivals = [row for arm in STRONGEST for row in table if (row["fault"], row["arm"]) == (fault, arm) and row["played"]]
-    return max(rivals, key=lambda row: (row["held"] - row["stranded"], -row["contradicts"]), default=None)
-
-
-def _ratio(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> float:
-    return float((ours["settle_s"] - ours["waited_s"]) / hand["settle_s"]) if hand["settle_s"] else 1.0
-
-
 def _verdict(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     if hand["held"] < hand["played"]:
         return "the check does not hold"
@@ -201,15 +184,3 @@ def _verdict(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     if ours["cannot_know"] and not hand["cannot_know"]:
         return "write the check: it knows more here"
     return "then do: a check of your own is enough here" if hand["proof"] else "enough, but leaves no proof"
-
-
-def _settling(ratios: list[float]) -> str:
-    if not ratios:
-        return ""
-    ordered = sorted(ratios)
-    within = sum(ratio <= SLOWER for ratio in ordered)
-    return (
-        f"Settling, waits that a rule asks for taken out: interlock took {ordered[len(ordered) // 2]:.2f} times as "
-        f"long as the strongest hand-written tool (median over {len(ordered)} faults, {ordered[0]:.2f} to "
-        f"{ordered[-1]:.2f}); within {SLOWER} times in {within} of {len(ordered)}.\n"
-    )

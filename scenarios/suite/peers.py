@@ -17,6 +17,9 @@ from langchain_core.tools import BaseTool, StructuredTool
 from scenarios.suite.model import Work
 
 Said = tuple[str, dict[str, Any]]
+DBOS_LOADS = ("dbos", "sqlalchemy.dialects.sqlite")
+LANGGRAPH_LOADS = ("langgraph.checkpoint.sqlite",)
+"""What the peers import on first use."""
 Act = Callable[[dict[str, Any]], dict[str, Any]]
 """Does it, and returns claim, words and id."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,6 @@ class _Run:
         self.lives: list[Life] = []
         self.processes: list[AgentProcess] = []
         self.others_requests = 0
-        self.waited_for_sender_s = 0.0
-        """How long the second process waited for a stopped first one, which may still send."""
         for control in sandbox.controls.values():
             control.reset()
         self.world = World(sandbox, folder, seed)
@@ -109,9 +107,10 @@ class _Run:
         mine = dead[0][1]
         own = [said for said, _ in dead]
         record = judging.record_of(self.arm, self.work, own, self.environment["INTERLOCK_JOURNAL"])
-        last = max(own, key=lambda said: float(said["at"]))
+        restarted = [said for said in own if said["work"].life > 1] or own
+        last = max(restarted, key=lambda said: float(said["at"]))
         settle = float(last["at"]) - restart
-        waited = judging.waited_s(record)
+        start = max(0.0, last["moments"]["loaded"] - restart)
         return {
             "cell": self.cell.name,
             "command": self.cell.command,
@@ -126,8 +125,12 @@ class _Run:
             "proof": judging.proof(record, self.scenario, mine),
             "tamper": judging.tamper(record),
             "settle_s": round(settle, 3),
-            "waited_by_rule_s": round(waited + self.waited_for_sender_s, 3),
+            "start_s": round(start, 3),
+            "open_s": round(last["moments"]["ready"] - last["moments"]["acts"], 3),
+            "waits": judging.waits(last["pauses"]),
+            "waited_by_rule_s": judging.waited_by_rule_s(last["pauses"]),
             "outage_s": round(restart - death, 3),
+            "raced": self._race(ledger, death),
             "notes": self.scenario.notes(ledger, self.work, self.fault),
             "attempts": self.world.control.count(*self.scenario.sends) - self.others_requests,
             "words": [answer["words"] for answer in answers],
@@ -138,8 +141,8 @@ class _Run:
             "record": record,
         }
 
-    def _start(self, work: Work, die_at: str | None = None, how: str = "kill") -> AgentProcess:
-        environment = {**self.environment, "SCENARIO_AHEAD_S": str(self.world.ahead_s)}
+    def _start(self, work: Work, die_at: str | None = None, how: str = "kill", **further: str) -> AgentProcess:
+        environment = {**self.environment, "SCENARIO_AHEAD_S": str(self.world.ahead_s), **further}
         environment["INTERLOCK_SESSIONS"] = str(work.path / "sessions")
         process = AgentProcess(work, environment, die_at, how)
         self.processes.append(process)
@@ -174,9 +177,8 @@ class _Run:
         restart = self.timeline.add("restarted", outage=fault.outage)
         nexts = [self._start(replace(again, life=2 + number)) for number in range(fault.workers)]
         if fault.how == "stop":
-            waits = not nexts[0].has_ended(STOPPED_S)
-            goes_on = self.timeline.add("goes on")
-            self.waited_for_sender_s = goes_on - restart if waits else 0.0
+            nexts[0].has_ended(STOPPED_S)
+            self.timeline.add("goes on")
             first.go_on()
             nexts.append(first)
         for process in nexts:
@@ -184,7 +186,11 @@ class _Run:
         return [self._answer(process) for process in nexts], death, restart
 
     def _raced(self) -> tuple[list[Mapping[str, Any]], float, float]:
-        """Several agents behind one barrier; the first to reach the crash point is killed and restarted at once."""
+        """Several agents behind one barrier; the first to reach the crash point is killed and restarted at once.
+
+        At once: beside each agent stands a process that has loaded its program, as
+        a supervisor keeps one, and goes on when its agent has died.
+        """
         token = self.world.folder / "first"
         barrier = self.world.folder / "barrier"
         barrier.mkdir()
@@ -192,14 +198,17 @@ class _Run:
         self.environment = {**self.environment, **race, "SCENARIO_BARRIER": str(barrier)}
         works = {work.worker: work for work in self.scenario.agents(self.world, replace(self.work, arm=self.cell.arm))}
         agents = {name: self._start(work) for name, work in works.items()}
+        calls = {name: self.world.folder / f"act-{name}" for name in works}
+        spares = {
+            name: self._start(replace(work, life=2), SCENARIO_STAND_BY=str(calls[name])) for name, work in works.items()
+        }
         deadline = time.monotonic() + SETTLED_S
-        while len(list(barrier.glob("ready-*"))) < len(agents):
-            for agent in agents.values():
-                if not agent.is_running():
-                    agent.wait()  # says why it ended
+        while not _all_ready(agents.values(), "ready") or not _all_ready(spares.values(), "loaded"):
             if time.monotonic() > deadline:
                 raise HarnessError("the agents did not get ready")
             time.sleep(0.005)
+        if self.fault.latency_s and not isinstance(self.world.sandbox, LiveService):
+            self.world.control.latency(self.fault.latency_s, *self.scenario.sends, times=len(works))
         self.timeline.add("go")
         (barrier / "go").touch()
         name = ""
@@ -215,18 +224,37 @@ class _Run:
         dead.died_at = self.fault.die_at
         death = self.timeline.add("killed", dead.ended, worker=name, point=self.fault.die_at)
         self.work = works[name]  # the record and the settling that are judged are those of the one that died
-        again = self._start(replace(works[name], life=2))
-        ended = [again, *[agent for other, agent in agents.items() if other != name]]
+        calls[name].touch()
+        self.timeline.add("restarted", worker=name)
+        for other, spare in spares.items():
+            if other != name:
+                spare.end()
+                self.lives.remove(spare.life)
+        ended = [spares[name], *[agent for other, agent in agents.items() if other != name]]
         for agent in ended:
             agent.wait_either()
+        acts = spares[name].life.event("acts")
+        assert acts is not None
+        self.timeline.add("acts", float(acts["at"]), worker=name)
         return [self._answer(agent) for agent in ended], death, death
+
+    def _race(self, ledger: Mapping[str, Any], death: float) -> dict[str, Any]:
+        """When the restarted agent acted, and when the others' effects came, in seconds after the death."""
+        if not self.scenario.race:
+            return {}
+        acted = next(event["at_s"] for event in self.timeline.events if event["what"] == "acts")
+        died_at = death + time.time() - time.monotonic()
+        others = self.scenario.raced(ledger, self.work, died_at)
+        return {"acted_s": round(acted + self.timeline.began - death, 3), **others}
 
     def _answer(self, process: AgentProcess) -> Mapping[str, Any]:
         answer = process.life.event("answered")
         if answer is None:
             raise HarnessError("the agent ended well and said nothing")
         self.timeline.add("answered", float(answer["at"]), worker=process.work.worker, words=answer["words"])
-        return {**answer, "work": process.work}
+        moments = {event["event"]: float(event["at"]) for event in process.life.told if event["event"] != "pause"}
+        pauses = [event for event in process.life.told if event["event"] == "pause"]
+        return {**answer, "work": process.work, "moments": moments, "pauses": pauses}
 
     def _settled(self) -> None:
         """Wait until nothing is on its way to the service any more."""
@@ -235,3 +263,13 @@ class _Run:
             if time.monotonic() > deadline:
                 raise HarnessError("a request is held for ever")
             time.sleep(0.05)
+
+
+def _all_ready(agents: Iterable[AgentProcess], event: str) -> bool:
+    """Whether all of them have told of the event. Raises ``HarnessError`` if one has ended instead."""
+    for agent in agents:
+        if not agent.is_running():
+            agent.wait()  # says why it ended
+        if agent.life.event(event) is None:
+            return False
+    return True

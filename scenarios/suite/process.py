@@ -51,6 +51,7 @@ class AgentProcess:
         self._witness = work.path / f"died-{work.worker}-{work.life}"
         armed = {"INTERLOCK_CRASH": self._armed, "INTERLOCK_CRASH_FILE": str(self._witness)} if self._armed else {}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+        inherited.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled once, in every arm
         self._errors = work.path / f"stderr-{work.worker}-{work.life}.txt"
         with self._errors.open("ab") as stderr:
             self._process = subprocess.Popen(

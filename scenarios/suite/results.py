@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import platform
 import statistics
@@ -18,10 +19,17 @@ from scenarios.suite.play import Cell
 from scenarios.suite.process import ROOT
 from scenarios.suite.wilson import interval
 
+FORMAT = 2
+"""Shape of a cell. Cells of another shape are left out, and are to be played again."""
+
 PACKAGES = (
     "langchain",
     "langchain-core",
     "langgraph",
+    "langgraph-checkpoint",
+    "langgraph-checkpoint-sqlite",
+    "dbos",
+    "psycopg",
     "stripe",
     "PyGithub",
     "google-cloud-storage",
@@ -30,6 +38,7 @@ PACKAGES = (
 )
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of what was measured with."""
     found = {"python": platform.python_version()}
@@ -72,7 +81,8 @@ class Store:
         if key not in self._loaded:
             path = self.cells / f"{key}.json"
             known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"scenario": key, "cells": {}}
-            self._loaded[key] = known
+            current = {name: cell for name, cell in known["cells"].items() if cell.get("format") == FORMAT}
+            self._loaded[key] = {**known, "cells": current}
         return self._loaded[key]
 
     def has(self, cell: Cell) -> bool:
@@ -85,7 +95,7 @@ class Store:
             return
         with self._mutex:
             found = self.of(cell.scenario)
-            found["cells"][cell.name] = {**_slim(result), "versions_of": commit()} if result else {"error": error}
+            found["cells"][cell.name] = _kept(result) if result else {"error": error, "format": FORMAT}
             found["measured_at"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
             found["command"] = f"python scenarios/run.py --only {cell.scenario}"
             found["versions"] = versions()
@@ -97,12 +107,12 @@ class Store:
             draft.replace(path)
 
 
-def _slim(result: dict[str, Any]) -> dict[str, Any]:
-    """A result without what is in it twice: the records that a receipt's steps are read from stay in the receipt."""
+def _kept(result: dict[str, Any]) -> dict[str, Any]:
+    """A result with what it was measured with, and without what is in it twice: the receipt has its own steps."""
     record = dict(result["record"])
     if record.get("receipt"):
         record.pop("steps")
-    return {**result, "record": record}
+    return {**result, "record": record, "format": FORMAT, "versions_of": commit(), "packages": versions()}
 
 
 def report(store: Store) -> None:
@@ -144,13 +154,28 @@ def _row(fault: str, arm: str, cells: list[dict[str, Any]]) -> dict[str, Any]:
         "final": _common(cell["final_state"] for cell in played),
         "proof": sum(cell["proof"]["ok"] for cell in played),
         "tamper": sum(cell["tamper"] == "caught" for cell in played),
-        "settle_s": statistics.median(cell["settle_s"] for cell in played) if played else None,
-        "waited_s": statistics.median(cell["waited_by_rule_s"] for cell in played) if played else None,
-        "attempts": statistics.median(cell["attempts"] for cell in played) if played else None,
+        "settle_s": _median(cell["settle_s"] for cell in played),
+        "start_s": _median(cell["start_s"] for cell in played),
+        "waited_s": _median(cell["waited_by_rule_s"] for cell in played),
+        "waits": _waits([cell["waits"] for cell in played]),
+        "own_s": _median(cell["settle_s"] - cell["start_s"] - cell["waited_by_rule_s"] for cell in played),
+        "attempts": _median(cell["attempts"] for cell in played),
         "ours": any(cell["ours"] for cell in played),
         "stranded": sum(bool(cell["notes"].get("stranded")) for cell in played),
         "notes": played[0]["notes"] if played else {},
+        "raced": [{**cell["raced"], "held": cell["held"]} for cell in played if cell["raced"]],
     }
+
+
+def _median(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return statistics.median(found) if found else None
+
+
+def _waits(each: list[dict[str, float]]) -> dict[str, float]:
+    """Seconds waited by reason, medians over the runs; a run without such a wait counts as none."""
+    reasons = sorted({why for waits in each for why in waits})
+    return {why: round(statistics.median(waits.get(why, 0.0) for waits in each), 3) for why in reasons}
 
 
 def _common(values: Iterable[str]) -> str:

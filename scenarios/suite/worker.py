@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from interlock_tools.testing.crash import CrashPoint, arm
-from scenarios.suite.model import Work
+from scenarios.suite.model import Arm, Work
 
 
 def tell(event: str, values: dict[str, Any]) -> None:
@@ -22,15 +24,46 @@ def tell(event: str, values: dict[str, Any]) -> None:
     print(json.dumps({"event": event, "at": time.monotonic(), **values}, default=str), flush=True)
 
 
+class Pauses(logging.Handler):
+    """Tells of every pause that the gate makes, with its length and its reason."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, "pause_s"):
+            tell("pause", {"seconds": record.pause_s, "why": getattr(record, "why", "")})
+
+
+def hear_pauses() -> None:
+    """Let ``Pauses`` hear the gate's log."""
+    log = logging.getLogger("interlock_tools")
+    log.setLevel(logging.DEBUG)
+    log.addHandler(Pauses())
+
+
+def load(work: Work) -> Arm:
+    """Import all that this agent needs, as a process does that starts; return its arm."""
+    from scenarios.suite.catalogue import scenario
+
+    arm = scenario(work.scenario).arms[work.arm]
+    database = ("psycopg",) if "SCENARIO_DATABASE" in os.environ else ()
+    signing = ("interlock_tools.sealing.front",) if arm.kind == "interlock" else ()
+    for name in ("langchain.agents", "interlock_tools.langchain.testing", *signing, *arm.loads, *database):
+        import_module(name)
+    return arm
+
+
+def stand_by() -> None:
+    """Where it is kept in reserve for another process: wait until that one has died."""
+    name = os.environ.get("SCENARIO_STAND_BY")
+    deadline = time.monotonic() + 120
+    while name and not Path(name).exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def barrier(work: Work) -> None:
-    """Where several agents are to start together: say that this one is ready, and wait for the others."""
+    """Where several agents are to start together: wait until they are told to."""
     name = os.environ.get("SCENARIO_BARRIER")
-    if not name or work.life > 1:
-        return
-    folder = Path(name)
-    (folder / f"ready-{work.worker}").touch()
     deadline = time.monotonic() + 60
-    while not (folder / "go").exists() and time.monotonic() < deadline:
+    while name and work.life == 1 and not (Path(name) / "go").exists() and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
@@ -63,10 +96,12 @@ def checkpointer(work: Work) -> Any:
 
 def main() -> int:
     """Run the agent once."""
-    from scenarios.suite.catalogue import scenario
-
     work = Work(**json.loads(sys.argv[1]))
-    arm = scenario(work.scenario).arms[work.arm]
+    arm = load(work)
+    hear_pauses()
+    tell("loaded", {})
+    stand_by()
+    tell("acts", {})
     tool = arm.make(work)
 
     from langchain.agents import create_agent
@@ -82,8 +117,8 @@ def main() -> int:
     if saver is not None and work.life > 1 and agent.get_state(config).next:
         message = None  # resume where the thread stopped
     first_dies(work)
-    barrier(work)
     tell("ready", {})
+    barrier(work)
     further: Any = {"durability": "sync"} if saver is not None else {}
     conversation = agent.invoke(message, config, **further)
     answer = conversation["messages"][-2]

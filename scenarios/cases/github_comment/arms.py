@@ -12,7 +12,7 @@ from scenarios.suite import github_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
 from scenarios.suite.hand import Files, hand_tool, settled, with_retries
 from scenarios.suite.model import Arm, Work
-from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
+from scenarios.suite.peers import DBOS_LOADS, LANGGRAPH_LOADS, Act, checkpointed_tool, dbos_tool
 
 Said = tuple[str, dict[str, Any]]
 
@@ -126,6 +126,6 @@ ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or ""),
     "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or ""),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or ""),
-    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", PLAIN),
-    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", PLAIN, checkpointed=True),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", PLAIN, loads=DBOS_LOADS),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", PLAIN, checkpointed=True, loads=LANGGRAPH_LOADS),
 }

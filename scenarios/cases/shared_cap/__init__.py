@@ -1,6 +1,8 @@
 """A case may be refunded up to $30; two bots each want $20; the first to reach the crash point is killed and restarted.
 
 On two hosts the bots share no filesystem: each has a folder of its own, and only the database in common.
+Restarted at once means that the next process stands by with its program loaded. The service takes a while over each
+refund, except in the rows that say "instant": who comes first is the whole of this scenario, so that matters.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from scenarios.cases.shared_cap.arms import ARMS, CAP, CAP_CASE
 from scenarios.suite.model import AFTER_SEND, BEFORE_SEND, Fault, Scenario, Verdict, Work, World
 
 REFUND = 20_00
+REFUND_S = 1.2
+"""How long the service takes over a refund. In the reference study no_check, which only sends, settled in 1.1 s where
+the refund was there already, and in 2.3 s where it had to be made."""
 BOTS = ("1", "2")
 _server_mutex = threading.Lock()
 
@@ -34,10 +39,12 @@ class SharedCap(Scenario):
     sends = ("POST", "/v1/refunds")
     arms = ARMS
     faults: ClassVar[Mapping[str, Fault]] = {
-        "after_commit": Fault(AFTER_SEND),
-        "before_send": Fault(BEFORE_SEND),
-        "two_hosts/after_commit": Fault(AFTER_SEND, ours=True),
-        "two_hosts/before_send": Fault(BEFORE_SEND, ours=True),
+        "after_commit": Fault(AFTER_SEND, latency_s=REFUND_S),
+        "before_send": Fault(BEFORE_SEND, latency_s=REFUND_S),
+        "two_hosts/after_commit": Fault(AFTER_SEND, latency_s=REFUND_S, ours=True),
+        "two_hosts/before_send": Fault(BEFORE_SEND, latency_s=REFUND_S, ours=True),
+        "instant/after_commit": Fault(AFTER_SEND, ours=True),
+        "instant/before_send": Fault(BEFORE_SEND, ours=True),
     }
     authority = ("APR-7", "Approver One")
     reference: ClassVar[Mapping[str, str]] = {
@@ -104,7 +111,7 @@ class SharedCap(Scenario):
         }
 
     def judge(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> Verdict:
-        refunds = [one for one in ledger["refunds"] if one["payment_intent"] == work.arguments["payment_intent"]]
+        refunds = _refunds(ledger, work)
         total = sum(one["amount"] for one in refunds if one["status"] not in ("failed", "canceled"))
         return Verdict(total <= CAP, f"${total / 100:.0f} refunded", tuple(one["id"] for one in refunds))
 
@@ -114,17 +121,22 @@ class SharedCap(Scenario):
 
         payment = work.arguments["payment_intent"]
         ours = {work.case, effect_id("stripe.refund", f"{work.case}:{payment}", 1)}
-        mine = [
-            one["id"]
-            for one in ledger["refunds"]
-            if one["payment_intent"] == payment and ours & set(one["metadata"].values())
-        ]
+        mine = [one["id"] for one in _refunds(ledger, work) if ours & set(one["metadata"].values())]
         return replace(verdict, effects=tuple(mine))
+
+    def raced(self, ledger: Mapping[str, Any], work: Work, died_at: float) -> dict[str, Any]:
+        """When the other bot's refund was made, if it was."""
+        mine = self.effects_of(ledger, work, Verdict(True, "", ())).effects
+        others = [one["created_at"] for one in _refunds(ledger, work) if one["id"] not in mine]
+        return {"other_landed_s": round(min(others) - died_at, 3) if others else None}
 
     def notes(self, ledger: Mapping[str, Any], work: Work, fault: Fault) -> dict[str, Any]:
         """Whether money of the cap was lost to a refund that never happened: one of the two always fits."""
-        refunds = [one for one in ledger["refunds"] if one["payment_intent"] == work.arguments["payment_intent"]]
-        return {"stranded": not refunds}
+        return {"stranded": not _refunds(ledger, work)}
+
+
+def _refunds(ledger: Mapping[str, Any], work: Work) -> list[dict[str, Any]]:
+    return [one for one in ledger["refunds"] if one["payment_intent"] == work.arguments["payment_intent"]]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from scenarios.suite import stripe_hand as hand
 from scenarios.suite.gated import approvals, gate_of, options, recovered
 from scenarios.suite.hand import Files, hand_tool
 from scenarios.suite.model import Arm, Work
-from scenarios.suite.peers import Act, checkpointed_tool, dbos_tool
+from scenarios.suite.peers import DBOS_LOADS, LANGGRAPH_LOADS, Act, checkpointed_tool, dbos_tool
 
 CAP = 30_00
 CAP_CASE = "case-4471"
@@ -113,7 +113,11 @@ def hand_sql(work: Work) -> BaseTool:
 
 
 def interlock_core(work: Work) -> BaseTool:
-    """A configuration without a budget: there must be room under the cap, as a premise."""
+    """A configuration without a budget: there must be room under the cap, as a premise.
+
+    Nothing is shared, so it holds what it can see, as hand_check does. In the reference study it waited 40 s before
+    it looked; here it looks at once.
+    """
 
     def room(payment_intent: str, amount: int, idempotency_key: str) -> dict[str, Any]:
         refunds = hand.refunds_of(bot.v1, payment_intent)
@@ -170,14 +174,15 @@ def langgraph(work: Work) -> BaseTool:
 
 ONE_HOST = ("after_commit", "before_send")
 TWO_HOSTS = ("two_hosts/after_commit", "two_hosts/before_send")
+INSTANT = ("instant/after_commit", "instant/before_send")
 
 ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or "", ONE_HOST),
-    "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or "", ONE_HOST),
+    "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or "", ONE_HOST + INSTANT),
     "hand_lock": Arm(hand_lock, "hand", hand_lock.__doc__ or "", ONE_HOST + TWO_HOSTS),
     "hand_sql": Arm(hand_sql, "hand", hand_sql.__doc__ or "", TWO_HOSTS),
     "interlock_core": Arm(interlock_core, "interlock", interlock_core.__doc__ or "", ONE_HOST),
-    "interlock": Arm(interlock, "interlock", interlock.__doc__ or "", ONE_HOST + TWO_HOSTS),
-    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", ONE_HOST),
-    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", ONE_HOST, checkpointed=True),
+    "interlock": Arm(interlock, "interlock", interlock.__doc__ or "", ONE_HOST + TWO_HOSTS + INSTANT),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", ONE_HOST, loads=DBOS_LOADS),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", ONE_HOST, checkpointed=True, loads=LANGGRAPH_LOADS),
 }
