@@ -57,7 +57,7 @@ class Approving(Sender):
         if left <= 0:
             return self.outcome(state)
         self.looks += 1
-        yield Sleep(min(pause_s(self.looks, 0.05, 1.0), left))
+        yield Sleep(min(pause_s(self.looks, 0.05, 1.0), left), "somebody has yet to approve it")
         return (yield from self.load())
 
 
