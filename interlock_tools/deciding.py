@@ -227,7 +227,7 @@ def write(
     at_ms = gate.journal.now().wall_ms
     try:
         entries = _entries(effect_id, state.seq, at_ms, bodies)
-        fold(entries, state)
+        after = fold(entries, state)
         writes = [Write(effect_id, state.seq, entries)]
         if then is not None:
             new_id, more = then
@@ -242,6 +242,8 @@ def write(
         ) from None
     except Conflict:
         raise NotDecidable(f"effect {effect_id} changed at the same moment; look at it and decide again") from None
+    if gate.observer is not None:
+        gate.observer.decided(effect_id, state, after)
 
 
 def _entries(effect_id: str, seq: int, at_ms: int, bodies: list[Body]) -> tuple[Entry, ...]:

@@ -12,6 +12,7 @@ from .core.canonical import CanonicalError, normalise
 from .definition import Definition, Request
 from .errors import BadArguments
 from .flow import EffectFlow
+from .observer import observed
 from .outcome import Outcome
 from .redaction import clean
 
@@ -70,7 +71,8 @@ class BaseEffect:
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, 0.0)
         who = None if by is None else words("by", by)
-        return run(flow.propose(request, plain("facts", facts), who))  # type: ignore[no-any-return]
+        steps = flow.propose(request, plain("facts", facts), who)
+        return run(observed(self._gate.observer, flow, steps, "propose"))  # type: ignore[no-any-return]
 
     def redecide(
         self,
@@ -143,7 +145,8 @@ class Effect(BaseEffect, Generic[P]):
         """
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        outcome: Outcome = run(flow.call(request, plain("context", context)))
+        steps = flow.call(request, plain("context", context))
+        outcome: Outcome = run(observed(self._gate.observer, flow, steps, "call"))
         return outcome
 
     async def ainvoke(
@@ -164,7 +167,8 @@ class Effect(BaseEffect, Generic[P]):
         given = plain("context", context)
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, self._gate.wait_s if wait is None else seconds(wait))
-        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(flow.call(request, given)))
+        steps = observed(self._gate.observer, flow, flow.call(request, given), "call")
+        task: asyncio.Task[Outcome] = asyncio.ensure_future(arun(steps))
         _background.add(task)
         task.add_done_callback(_background.discard)
         try:

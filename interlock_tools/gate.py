@@ -21,6 +21,7 @@ from .errors import DefinitionError
 from .flow import EffectFlow
 from .journal.open import open_journal
 from .journal.protocol import BudgetUse, EffectRow, Journal
+from .observer import Observer, observed
 from .outcome import Outcome, Reason, Status
 from .recovery import Report, recover
 from .reporting import outcome_of
@@ -85,6 +86,7 @@ class Gate:
         self.retry_s = seconds(retry)
         self.rules = Rules(tuple(limits), allowed, requires_approval, lambda: self.journal.now().wall_ms)
         self._definitions: dict[str, Definition] = {}
+        self.observer: Observer | None = None
         self.records = Records(self.journal, signing, witness, witnesses, receipts_dir)
 
     def effect(
@@ -203,14 +205,18 @@ class Gate:
             wait: how long to wait for effects that a live sender or a request
                 that may still land keeps open (seconds or timedelta).
         """
-        flow = recover(self.journal, self._definitions, wait_s=seconds(wait), retry_s=self.retry_s)
+        flow = self._recovery(wait)
         report: Report = run(flow)
         self.records.write(outcome.effect_id for outcome in report if outcome.effect_id)
         return report
 
+    def _recovery(self, wait: timedelta | float) -> Any:
+        wait_s = seconds(wait)
+        return recover(self.journal, self._definitions, wait_s=wait_s, retry_s=self.retry_s, observer=self.observer)
+
     async def arecover(self, *, wait: timedelta | float = 0.0) -> Report:
         """``recover`` under asyncio."""
-        flow = recover(self.journal, self._definitions, wait_s=seconds(wait), retry_s=self.retry_s)
+        flow = self._recovery(wait)
         report: Report = await arun(flow)
         if self.records.writes:
             import asyncio
@@ -381,10 +387,12 @@ class Gate:
         flow = EffectFlow(
             self.journal, definition, effect_id, wait_s=seconds(wait), retry_s=self.retry_s, at_recovery=True
         )
-        outcome: Outcome = run(flow.settle(state))
+        outcome: Outcome = run(observed(self.observer, flow, flow.settle(state), "settle"))
         return outcome
 
     def close(self) -> None:
         """Close the journal's connections and end this process's session. With signing on, sign a last checkpoint."""
+        if self.observer is not None:
+            self.observer.closed()
         self.records.close()
         self.journal.close()

@@ -14,6 +14,7 @@ from .core.states import IllegalTransition, Phase, State, fold
 from .definition import Definition
 from .errors import JournalError, describe
 from .journal.protocol import Conflict, Holder, Journal, OverBudget, SendSlot, Write
+from .observer import Observation
 from .outcome import Outcome, Reason, Status
 from .premises import Reading
 from .reporting import outcome_of
@@ -41,6 +42,9 @@ class Recorder:
         retry_s: how long to go on after rate limits and answers that say nothing, under the same key.
         at_recovery: whether it was taken up by recovery.
     """
+
+    observation: Observation | None = None
+    """Who is told what this run appends, if anybody is."""
 
     def __init__(
         self,
@@ -107,6 +111,8 @@ class Recorder:
         finally:
             if slot is not None and not written:
                 slot.give_up()  # whether it was recorded is not known
+        if self.observation is not None:
+            self.observation.appended(state, after)
         if after.phase is Phase.COMMITTED and state.phase is not Phase.COMMITTED:
             reach(CrashPoint.AFTER_COMMITTED)
         return after

@@ -14,6 +14,7 @@ from .definition import Definition
 from .errors import RecordsMissing
 from .flow import EffectFlow
 from .journal.protocol import EffectRow, Journal
+from .observer import Observer, observed
 from .outcome import Outcome, Reason, Status
 from .recording import Contradiction, Steps
 
@@ -47,7 +48,14 @@ class Report:
         return [outcome for outcome in self.outcomes if outcome.status is Status.IN_FLIGHT]
 
 
-def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: float, retry_s: float) -> Steps:
+def recover(
+    journal: Journal,
+    definitions: Mapping[str, Definition],
+    *,
+    wait_s: float,
+    retry_s: float,
+    observer: Observer | None = None,
+) -> Steps:
     """Bring every open effect to an end. Returns a ``Report``.
 
     First every effect is looked at without waiting, so that none holds up
@@ -68,7 +76,7 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
                 continue
             left = max(0.0, retry_until - time.monotonic())
             flow = EffectFlow(journal, definition, row.effect_id, retry_s=left, at_recovery=True)
-            outcome = yield from _unless_taken(journal, flow, row)
+            outcome = yield from _unless_taken(journal, flow, row, observer)
             if outcome is None or (outcome.status is Status.IN_FLIGHT and row.phase == Phase.DISPATCHED.value):
                 blocked.append((len(report.outcomes), row))
             report.outcomes.append(outcome if outcome is not None else _taken(row))
@@ -83,7 +91,7 @@ def recover(journal: Journal, definitions: Mapping[str, Definition], *, wait_s: 
             if left <= 0 and not taken:
                 break
             flow = EffectFlow(journal, definition, row.effect_id, wait_s=left, retry_s=retry_s, at_recovery=True)
-            outcome = yield from _unless_taken(journal, flow, row)
+            outcome = yield from _unless_taken(journal, flow, row, observer)
             if outcome is not None:
                 report.outcomes[index] = outcome
             if outcome is not None or left <= 0:
@@ -109,14 +117,14 @@ def _taken(row: EffectRow) -> Outcome:
     )
 
 
-def _unless_taken(journal: Journal, flow: EffectFlow, row: EffectRow) -> Any:
+def _unless_taken(journal: Journal, flow: EffectFlow, row: EffectRow, observer: Observer | None) -> Any:
     """Recover one effect, or tell what became of it; None while another worker is at it."""
     claim = yield Work(journal.take_up, (row.position,))
     if claim is None:
         state = yield from flow.load()
         return flow.outcome(state) if state.is_closed else None
     try:
-        return (yield from _one(flow, row))
+        return (yield from observed(observer, flow, _one(flow, row), "recover"))
     finally:
         claim.close()
 

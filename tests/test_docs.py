@@ -62,7 +62,7 @@ class DocumentationTest(unittest.TestCase):
 
     def test_the_guide_runs(self) -> None:
         names = self.run_blocks(ROOT / "docs" / "guide.md")
-        self.assertEqual(names["shop"].refunds_made, 5)
+        self.assertEqual(names["shop"].refunds_made, 6)
 
     def test_the_readme_example_runs(self) -> None:
         names = self.run_blocks(ROOT / "README.md")

@@ -37,6 +37,7 @@ HEAVY = (
     "tenacity",
     "asyncio",
     "sqlite3",
+    "opentelemetry",
 )
 """What a program that only imports the package has no use for yet."""
 
