@@ -9,10 +9,14 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from interlock_tools import parse_policy, verify
+from interlock_tools.receipts.keys import KeySigner, verifier_key
+from interlock_tools.testing.receipts import STORIES, Book
 from scenarios.suite import judging, races
 from scenarios.suite.pages import overview
 from scenarios.suite.play import Cell
 from scenarios.suite.results import Store, rows
+from scenarios.suite.tampering import CHANGES, tampered
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,7 +58,7 @@ class Results(unittest.TestCase):
             "answer": "matches",
             "final_state": "-",
             "proof": {"ok": True, "missing": []},
-            "tamper": "not caught",
+            "tamper": dict.fromkeys(CHANGES, "not caught"),
             "settle_s": 1.0,
             "start_s": 0.5,
             "waits": {},
@@ -101,6 +105,22 @@ class Results(unittest.TestCase):
         self.assertIn("took 1.50 times as long", said)
         self.assertIn("1 of 3 run(s)", said)
         self.assertIn("interlock adds 0.55 s", said)
+
+    def test_every_kind_of_change_is_caught_and_a_forgery_by_its_signature(self) -> None:
+        writer = KeySigner("writer", bytes(32))
+        policy = f"writer {verifier_key(writer)}\nquorum none\n"
+        for story in ("settled", "looked_up", "refused"):
+            book = Book(writer, shared=True)
+            receipt = json.loads(book.receipt(book.write(STORIES[story])))
+            record = {"receipt": receipt, "policy": policy}
+            self.assertEqual(tampered(record), dict.fromkeys(CHANGES, "caught"), story)
+        for name in ("truncate", "append"):
+            copy = json.loads(json.dumps(receipt))
+            CHANGES[name](copy)
+            self.assertIn("writer", verify(copy, parse_policy(policy)).failed)
+        self.assertEqual(tampered({"steps": [{"claim": "landed"}]}), dict.fromkeys(CHANGES, "not caught"))
+        another = f"writer {verifier_key(KeySigner('writer', bytes(31) + b'x'))}\nquorum none\n"
+        self.assertNotIn("caught", tampered({**record, "policy": another}).values())
 
     def test_a_race_says_when_the_others_came(self) -> None:
         runs = [{"acted_s": 0.001, "other_landed_s": landed, "held": landed < 0} for landed in (-0.1, 1.2, 1.3)]

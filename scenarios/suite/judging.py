@@ -150,31 +150,3 @@ def _has_value(step: Any, name: str) -> bool:
 def _says_no(steps: Sequence[Mapping[str, Any]]) -> bool:
     last = steps[-1] if steps else {}
     return last.get("claim") == "not_landed" or last.get("kind") == "refused"
-
-
-def tamper(record: Mapping[str, Any]) -> str:
-    """Whether a changed copy is caught by somebody without the writer's keys.
-
-    ``caught``: the record as it is verifies under the published keys, and a copy
-    with one value changed does not. ``not caught``: the record carries nothing to check it by.
-    """
-    if record.get("policy") is None:
-        return "not caught"
-    from interlock_tools import parse_policy, verify
-
-    policy = parse_policy(record["policy"])
-    genuine, changed = verify(record["receipt"], policy), verify(_changed(record["receipt"]), policy)
-    if genuine.failed:
-        return f"the genuine one fails: {', '.join(genuine.failed)}"
-    return "caught" if changed.failed else "not caught"
-
-
-def _changed(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a receipt in which the last record was moved by a millisecond, in a well-formed way."""
-    copy: dict[str, Any] = json.loads(json.dumps(receipt))
-    last = copy["records"][-1]
-    statement = json.loads(base64.b64decode(last["payload"]))
-    statement["predicate"]["at_ms"] += 1
-    text = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    last["payload"] = base64.b64encode(text.encode()).decode()
-    return copy

@@ -10,6 +10,7 @@ from scenarios.suite import races
 from scenarios.suite.model import Scenario
 from scenarios.suite.pairs import Pair, pairs_of, settling, settling_table, waited
 from scenarios.suite.results import rows
+from scenarios.suite.tampering import CHANGES
 
 
 def _table(head: list[str], body: list[list[str]]) -> str:
@@ -71,6 +72,7 @@ def of_scenario(scenario: Scenario, result: Mapping[str, Any]) -> str:
         ),
         _beside(scenario, found),
         _race(found),
+        _tampering(scenario, found),
         _reference(scenario, found),
         _notes(found),
         "## The arms\n",
@@ -96,6 +98,20 @@ def _race(found: list[dict[str, Any]]) -> str | None:
     """What decided each run of a race."""
     body = races.table(found)
     return f"## Who came first\n\n{races.words(found)}\n{_table(races.HEAD, body)}" if body else None
+
+
+def _tampering(scenario: Scenario, found: list[dict[str, Any]]) -> str:
+    """By arm and kind of change, over all faults: in how many runs the changed copy was caught."""
+    body = []
+    for arm in scenario.arms:
+        copies = [kinds for row in found if row["arm"] == arm for kinds in row["tampered"]]
+        caught = [f"{sum(kinds[name] == 'caught' for kinds in copies)}/{len(copies)}" for name in CHANGES]
+        body += [[arm, *caught]] if copies else []
+    return (
+        "## Changed copies of the record that were caught\n\n"
+        "By somebody who has the published keys and not the writer's; who changes it signs with keys of his own.\n\n"
+        + _table(["arm", *CHANGES], body)
+    )
 
 
 def _reference(scenario: Scenario, found: list[dict[str, Any]]) -> str | None:

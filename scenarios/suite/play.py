@@ -15,6 +15,7 @@ from scenarios.suite import judging
 from scenarios.suite.live_base import LiveService
 from scenarios.suite.model import Arm, Fault, Scenario, Work, World
 from scenarios.suite.process import AgentProcess, HarnessError, Life
+from scenarios.suite.tampering import tampered
 
 SETTLED_S = 60.0
 """How long a cell waits for requests that are still on their way."""
@@ -123,7 +124,7 @@ class _Run:
             "answers": [f"{said['work'].worker}: {judging.answer([(said, held)])}" for said, held in answered],
             "final_state": judging.final_state(answered),
             "proof": judging.proof(record, self.scenario, mine),
-            "tamper": judging.tamper(record),
+            "tamper": tampered(record),
             "settle_s": round(settle, 3),
             "start_s": round(start, 3),
             "open_s": round(last["moments"]["ready"] - last["moments"]["acts"], 3),
