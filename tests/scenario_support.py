@@ -52,7 +52,10 @@ class ScenarioCase(unittest.TestCase):
             with self.subTest(name):
                 self.assertGreater(len(arm.why), 40)
                 self.assertIn(arm.kind, ("hand", "interlock", "peer"))
-                self.assertLessEqual(set(arm.faults or ()), set(self.scenario.faults))
+                self.assertLessEqual({*(arm.faults or ()), *arm.left_out}, set(self.scenario.faults))
+                if arm.kind == "peer":
+                    silent = [f for f in self.scenario.faults if not arm.plays(f) and not arm.left_out.get(f)]
+                    self.assertEqual(silent, [], "a peer is played, or the page says why it is not")
 
     def test_every_fault_is_played_with_interlock_and_a_hand_written_arm(self) -> None:
         cells = cells_of([self.key], None, None, 1)

@@ -31,7 +31,7 @@ def cells_of(
         for fault in found.faults:
             for name, arm in found.arms.items():
                 left_out = (arms and name not in arms) or (faults and fault not in faults)
-                if left_out or (arm.faults is not None and fault not in arm.faults):
+                if left_out or not arm.plays(fault):
                     continue
                 count = repetitions or max(least, found.repetitions_of(fault))
                 cells += [Cell(key, name, fault, number) for number in range(1, count + 1)]

@@ -48,7 +48,7 @@ def main(keys: Iterable[str], arms: set[str] | None, faults: set[str] | None) ->
                 print(f"{key}/*/{fault}".ljust(80), "BLOCKED: only a sandbox can do this", flush=True)
                 continue
             for arm in found.arms if arms is None else [name for name in found.arms if name in arms]:
-                if found.arms[arm].faults is not None and fault not in (found.arms[arm].faults or ()):
+                if not found.arms[arm].plays(fault):
                     continue
                 result = _row(Cell(key, arm, fault))
                 played += result is not None

@@ -84,7 +84,8 @@ class Arm:
         make: makes the tool in the agent's process.
         kind: ``hand``, ``interlock`` or ``peer``.
         why: why it is written as it is; for hand-written arms, why that is idiomatic.
-        faults: the faults that it is played with; None: all.
+        faults: the faults that it is played with; None: all but those of ``left_out``.
+        left_out: why it is not played with some faults, by name; the page says so.
         checkpointed: the agent has a LangGraph checkpointer, and a restarted one resumes its thread.
         loads: modules that it imports on first use, which an agent loads at its start, with the rest of its program.
     """
@@ -95,6 +96,11 @@ class Arm:
     faults: tuple[str, ...] | None = None
     checkpointed: bool = False
     loads: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def plays(self, fault: str) -> bool:
+        """Whether it is played with this fault."""
+        return fault not in self.left_out and (self.faults is None or fault in self.faults)
 
 
 @dataclass

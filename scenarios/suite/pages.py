@@ -54,6 +54,11 @@ def of_scenario(scenario: Scenario, result: Mapping[str, Any]) -> str:
         ]
         for row in found
     ]
+    body += [
+        [fault + (" *" if scenario.faults[fault].ours else ""), name, "n/a", why, *["–"] * 8]
+        for name, arm in scenario.arms.items()
+        for fault, why in arm.left_out.items()
+    ]
     head = ["fault", "arm", "held", "the service holds", "answer", "final state", "proof", "tamper caught"]
     head += ["settle s", "start s", "by rule s", "sends"]
     parts = [

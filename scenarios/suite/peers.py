@@ -14,6 +14,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
+from scenarios.suite.hand import saved
 from scenarios.suite.model import Work
 
 Said = tuple[str, dict[str, Any]]
@@ -63,6 +64,7 @@ def dbos_tool(work: Work, name: str, check: Act, send: Act) -> BaseTool:
             done: dict[str, Any] = handle.get_result()
         except Exception as error:
             done = {"claim": "unknown", "words": f"The workflow failed: {type(error).__name__}."}
+        saved()
         steps = [json.loads(json.dumps(dict(step), default=str)) for step in DBOS.list_workflow_steps(work.case)]
         return str(done["words"]), {**done, "steps": steps}
 

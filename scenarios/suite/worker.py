@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from interlock_tools.testing.crash import CrashPoint, arm
+from interlock_tools.testing.crash import CrashPoint, arm, reach
 from scenarios.suite.model import Arm, Work
 
 
@@ -97,20 +97,25 @@ def checkpointer(work: Work) -> Any:
 def main() -> int:
     """Run the agent once."""
     work = Work(**json.loads(sys.argv[1]))
-    arm = load(work)
+    chosen = load(work)
     hear_pauses()
     tell("loaded", {})
     stand_by()
     tell("acts", {})
-    tool = arm.make(work)
+    tool = chosen.make(work)
 
     from langchain.agents import create_agent
     from langchain_core.messages import HumanMessage
 
     from interlock_tools.langchain.testing import ScriptedModel, calls, repeats_the_tool
 
-    model = ScriptedModel(script=[calls(tool.name, **work.arguments), repeats_the_tool])
-    saver = checkpointer(work) if arm.checkpointed else None
+    def answers(messages: Any) -> Any:
+        if chosen.checkpointed:  # the graph has saved what the tool answered, and nobody has been told
+            reach(CrashPoint.AFTER_COMMITTED)
+        return repeats_the_tool(messages)
+
+    model = ScriptedModel(script=[calls(tool.name, **work.arguments), answers])
+    saver = checkpointer(work) if chosen.checkpointed else None
     agent = create_agent(model, [tool], checkpointer=saver)
     config: Any = {"configurable": {"request_id": work.case, "thread_id": work.case}}
     message: Any = {"messages": [HumanMessage(f"{work.case} is approved: {json.dumps(work.arguments)}")]}

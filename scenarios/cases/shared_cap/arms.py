@@ -147,13 +147,17 @@ def _gated(work: Work, refunds: dict[str, Any]) -> BaseTool:
 
 
 def _peer(work: Work) -> tuple[Act, Act]:
-    """What a peer's steps do: look whether it fits, then send with a key."""
+    """What a peer's steps do: look whether it fits, or is there already, then send with a key."""
     bot = Bot(work)
 
     def check(arguments: dict[str, Any]) -> dict[str, Any]:
-        others = hand.refunded_by_others(hand.refunds_of(bot.v1, arguments["payment_intent"]), work.case)
-        fits = others + arguments["amount"] <= CAP
-        return {"go": fits, "claim": "not_landed", "words": "Not refunded: over the cap."}
+        refunds = hand.refunds_of(bot.v1, arguments["payment_intent"])
+        fits = hand.refunded_by_others(refunds, work.case) + arguments["amount"] <= CAP
+        return {
+            "go": fits or hand.own(refunds, work.case) is not None,
+            "claim": "not_landed",
+            "words": "Not refunded: over the cap.",
+        }
 
     def send(arguments: dict[str, Any]) -> dict[str, Any]:
         words, done = bot.send(arguments["payment_intent"], arguments["amount"])
@@ -175,6 +179,11 @@ def langgraph(work: Work) -> BaseTool:
 ONE_HOST = ("after_commit", "before_send")
 TWO_HOSTS = ("two_hosts/after_commit", "two_hosts/before_send")
 INSTANT = ("instant/after_commit", "instant/before_send")
+NOT_PEERS = {
+    **dict.fromkeys(TWO_HOSTS, "it keeps its state in SQLite, on one host, and shares no budget between bots on any"),
+    **dict.fromkeys(INSTANT, "a comparison of hand_check and interlock alone"),
+}
+"""Why peers are not played with the rest."""
 
 ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or "", ONE_HOST),
@@ -183,6 +192,8 @@ ARMS = {
     "hand_sql": Arm(hand_sql, "hand", hand_sql.__doc__ or "", TWO_HOSTS),
     "interlock_core": Arm(interlock_core, "interlock", interlock_core.__doc__ or "", ONE_HOST),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or "", ONE_HOST + TWO_HOSTS + INSTANT),
-    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", ONE_HOST, loads=DBOS_LOADS),
-    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", ONE_HOST, checkpointed=True, loads=LANGGRAPH_LOADS),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", loads=DBOS_LOADS, left_out=NOT_PEERS),
+    "langgraph": Arm(
+        langgraph, "peer", langgraph.__doc__ or "", checkpointed=True, loads=LANGGRAPH_LOADS, left_out=NOT_PEERS
+    ),
 }

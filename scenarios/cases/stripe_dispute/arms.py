@@ -77,15 +77,6 @@ def interlock(work: Work) -> BaseTool:
     return tool
 
 
-PLAIN = (
-    "crash_before_send_chargeback_during_outage",
-    "crash_after_send_chargeback_during_outage",
-    "in_flight",
-    "no_answer_500",
-)
-"""Faults of one worker: peers are started again as they ask to be, one at a time."""
-
-
 def _peer(work: Work) -> tuple[Act, Act]:
     """What a peer's steps do: the check once, as a step of its own; the send with a key, as both documentations say."""
     v1 = hand.client().v1
@@ -128,6 +119,6 @@ ARMS = {
     "no_check": Arm(no_check, "hand", no_check.__doc__ or ""),
     "hand_check": Arm(hand_check, "hand", hand_check.__doc__ or ""),
     "interlock": Arm(interlock, "interlock", interlock.__doc__ or ""),
-    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", PLAIN, loads=DBOS_LOADS),
-    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", PLAIN, checkpointed=True, loads=LANGGRAPH_LOADS),
+    "dbos": Arm(dbos, "peer", dbos.__doc__ or "", loads=DBOS_LOADS),
+    "langgraph": Arm(langgraph, "peer", langgraph.__doc__ or "", checkpointed=True, loads=LANGGRAPH_LOADS),
 }
