@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import queue
 import secrets
 import statistics
 import subprocess
@@ -62,11 +63,18 @@ def schema() -> str:
     return f"bench_{secrets.token_hex(6)}"
 
 
-def sequential(server: Server | None, folder: Path, batches: int) -> dict[str, Any]:
+def sample(server: Server | None) -> list[str]:
+    """The rows that one effect leaves, for the bare loop to write the same."""
+    gate, effect = gated(url_of(server, interlock_schema=schema()))  # type: ignore[arg-type]
+    rows = [encode(entry.body) for entry in gate.history(effect("sample").effect_id)]
+    gate.close()
+    return rows
+
+
+def sequential(server: Server | None, folder: Path, batches: int, rows: list[str]) -> dict[str, Any]:
     """One effect after the other."""
     gate, effect = gated(url_of(server, interlock_schema=schema()))  # type: ignore[arg-type]
     sqlite_gate, sqlite_effect = gated(folder / "gate.db")
-    rows = [encode(entry.body) for entry in gate.history(effect("sample").effect_id)]
     bare = Bare(url_of(server), rows[:-1], rows[-1])
     contenders: dict[str, Callable[[str], Any]] = {"bare": bare.effect, "gate": effect, "sqlite_gate": sqlite_effect}
     took: dict[str, list[float]] = {name: [] for name in contenders}
@@ -78,36 +86,66 @@ def sequential(server: Server | None, folder: Path, batches: int) -> dict[str, A
     ratios = [g / b for g, b in zip(took["gate"], took["bare"], strict=True)]
     gate.close()
     sqlite_gate.close()
+    bare.db.close()
     return {
         **{f"{name}_ms_per_effect": round(statistics.median(found) * 1000, 3) for name, found in took.items()},
         "gate_to_bare": round(statistics.median(ratios), 3),
+        "gate_to_bare_quartiles": [round(part, 3) for part in statistics.quantiles(ratios, n=4)[::2]],
+        "gate_to_sqlite_gate": round(statistics.median(took["gate"]) / statistics.median(took["sqlite_gate"]), 3),
         "batches": batches,
         "effects_per_batch": BATCH,
     }
 
 
-def concurrent(server: Server | None, each: int) -> dict[str, Any]:
-    """Many threads at once, with pools of several sizes."""
-    result: dict[str, Any] = {"threads": THREADS}
+def throughput(act_once: Callable[[str], Any], each: int) -> float:
+    """Effects a second of many threads at once."""
+    start = threading.Barrier(THREADS + 1)
+
+    def work(number: int) -> None:
+        start.wait()
+        for index in range(each):
+            act_once(f"{number}-{index}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return THREADS * each / (time.perf_counter() - began)
+
+
+def concurrent(server: Server | None, each: int, runs: int, rows: list[str]) -> dict[str, Any]:
+    """Many threads at once, with pools of several sizes, beside bare loops that share as many connections."""
+    result: dict[str, Any] = {"threads": THREADS, "effects_per_thread": each, "runs": runs}
     for size in POOLS:
         gate, effect = gated(url_of(server, interlock_schema=schema(), interlock_pool=size))  # type: ignore[arg-type]
+        free: queue.LifoQueue[Bare] = queue.LifoQueue()
+        for _ in range(size):
+            free.put(Bare(url_of(server), rows[:-1], rows[-1]))
+
+        def bare(request: str, free: queue.LifoQueue[Bare] = free) -> None:
+            connection = free.get()
+            try:
+                connection.effect(request)
+            finally:
+                free.put(connection)
+
         effect("warm")
-        start = threading.Barrier(THREADS + 1)
-
-        def work(number: int, effect: Callable[[str], Any] = effect, start: threading.Barrier = start) -> None:
-            start.wait()
-            for index in range(each):
-                effect(f"{number}-{index}")
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        start.wait()
-        began = time.perf_counter()
-        for thread in threads:
-            thread.join()
-        result[f"effects_per_s_with_pool_{size}"] = round(THREADS * each / (time.perf_counter() - began))
+        found: dict[str, list[float]] = {"gate": [], "bare": []}
+        for run in range(runs):
+            found["gate"].append(throughput(lambda name, act=effect, run=run: act(f"{run}-{name}"), each))  # type: ignore[misc]
+            found["bare"].append(throughput(bare, each))
         gate.close()
+        while not free.empty():
+            free.get().db.close()
+        ratios = [b / g for g, b in zip(found["gate"], found["bare"], strict=True)]
+        result[f"pool_{size}"] = {
+            **{f"{name}_effects_per_s": round(statistics.median(some)) for name, some in found.items()},
+            "bare_to_gate": round(statistics.median(ratios), 2),
+            "from_to": [round(min(ratios), 2), round(max(ratios), 2)],
+        }
     return result
 
 
@@ -156,6 +194,7 @@ def main(options: argparse.Namespace) -> int:
         os.environ["INTERLOCK_SESSIONS"] = str(folder / "sessions")
         server = None if os.environ.get("INTERLOCK_TEST_POSTGRES") else Server(where=folder)
         try:
+            rows = sample(server)
             with psycopg.connect(url_of(server)) as connection:
                 version = connection.execute("SHOW server_version").fetchall()[0][0]
             figures = {
@@ -163,8 +202,8 @@ def main(options: argparse.Namespace) -> int:
                 "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "postgresql": version},
                 "filesystem": filesystem(folder) if server is not None else "that of the server",
-                "sequential": sequential(server, folder, options.batches),
-                "concurrent": concurrent(server, 10),
+                "sequential": sequential(server, folder, options.batches, rows),
+                "concurrent": concurrent(server, 20, 5, rows),
                 "recovery_by_finished_effects": recovery(server, options.finished, options.runs),
             }
         finally:
