@@ -8,6 +8,7 @@ connection breaks, also where no retries are asked for (seen in 0.32:
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from datetime import timedelta
@@ -97,7 +98,10 @@ def gated_service(service: Any) -> Any:
     if not hasattr(credentials, "before_request"):
         raise DefinitionError("this Calendar service was made without credentials; build it with credentials=")
     options = {"api_endpoint": service._baseUrl}
-    return build_from_document(document, http=GatedHttp(credentials), client_options=options)
+    gated = build_from_document(document, http=GatedHttp(credentials), client_options=options)
+    # The client builds a resource, with the words of all its methods, at every call: longer than a request takes here.
+    gated.events, gated.freebusy = functools.cache(gated.events), functools.cache(gated.freebusy)
+    return gated
 
 
 def calendar_from_environment() -> Any:
