@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from .gate import Gate
+    from .recording import Steps
 
 P = ParamSpec("P")
 
@@ -68,11 +69,23 @@ class BaseEffect:
             ``IN_FLIGHT:waiting`` once recorded; ``REFUSED`` if it may not be done; what
             there is already if the request was decided before.
         """
+        found: Outcome = run(self._proposal(args, kwargs, facts, by))
+        return found
+
+    async def apropose(
+        self, *args: Any, facts: Mapping[str, Any] | None = None, by: str | None = None, **kwargs: Any
+    ) -> Outcome:
+        """``propose`` under asyncio: blocking functions run in threads, async ones in the running loop."""
+        found: Outcome = await arun(self._proposal(args, kwargs, facts, by))
+        return found
+
+    def _proposal(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], facts: Mapping[str, Any] | None, by: str | None
+    ) -> Steps:
         request = self.definition.request(args, kwargs)
         flow = self._flow(request, 0.0)
         who = None if by is None else words("by", by)
-        steps = flow.propose(request, plain("facts", facts), who)
-        return run(observed(self._gate.observer, flow, steps, "propose"))  # type: ignore[no-any-return]
+        return observed(self._gate.observer, flow, flow.propose(request, plain("facts", facts), who), "propose")
 
     def redecide(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import unittest
@@ -93,6 +94,22 @@ class Asked(ApprovalCase):
         self.assertOutcome(outcome, "IN_FLIGHT:awaiting_approval")
         self.gate.approve(outcome.effect_id, by="ann")
         self.assertOutcome(refund("1"), "COMMITTED")
+
+    def test_a_proposal_under_asyncio_does_not_block_the_loop(self) -> None:
+        loops: list[Any] = []
+
+        async def facts() -> dict[str, Any]:
+            loops.append(asyncio.get_running_loop())
+            return {}
+
+        refund = self.asking(premises=facts)
+
+        async def run() -> Any:
+            loops.append(asyncio.get_running_loop())
+            return await refund.apropose("1", by="agent")
+
+        self.assertOutcome(asyncio.run(run()), "IN_FLIGHT:awaiting_approval")
+        self.assertIs(loops[0], loops[1])
 
     def test_a_proposal_from_before_it_was_required_asks_when_it_is_called(self) -> None:
         outcome = self.refund()

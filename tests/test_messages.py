@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock_tools import Outcome, Reason, Status
-from interlock_tools.outcome import DECIDED
+from interlock_tools.outcome import APPROVAL, DECIDED
 
 GOLDEN = Path(__file__).resolve().parent / "golden" / "messages.txt"
 ID = "1f6e2a0cbb6a4ddfb95b8b9b0ce1b0f4"
@@ -89,6 +89,8 @@ def cases() -> Iterator[tuple[str, Outcome]]:
     yield "many stale premises", refused(Reason.STALE_PREMISE, changes=changes)
     missing = {"chargebacks": {"now": ["dp_1"], "expected": []}, "open": {"now": "(absent)", "expected": True}}
     yield "premise not met", refused(Reason.PREMISE_NOT_MET, changes=missing)
+    yield "a person rejected it", refused(Reason.REJECTED, code=APPROVAL, detail="ann: not this customer")
+    yield "its approval ended", refused(Reason.NOT_ALLOWED, detail="its approval expired at 2026-12-01 10:00:00 UTC")
     yield "no approval", refused(Reason.NOT_ALLOWED, detail="no approval is in force")
     yield "approval too small", refused(Reason.NOT_ALLOWED, detail="grant a-1 covers up to 1500, not 2000")
     over = "2000 of 3000 is taken, 2000 more does not fit"

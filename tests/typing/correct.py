@@ -7,6 +7,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from interlock_tools import (
+    ApprovalRequest,
+    Asked,
     AsyncEffect,
     Budget,
     DefiniteNo,
@@ -14,6 +16,7 @@ from interlock_tools import (
     Evidence,
     Gate,
     Grant,
+    Limit,
     OnSend,
     Outcome,
     OutcomeError,
@@ -128,3 +131,31 @@ def show_to_others(effect_id: str, policy_text: str) -> int:
     for found in signed.reconcile([("stripe.refund", {"case": "4471"})], by="kim").found:
         signed.records.erase(found)
     return report.exit_code
+
+
+def general(asked: Asked) -> Grant | None:
+    return Grant("on") if asked.amount is None or asked.arguments["case"] == asked.request_key else None
+
+
+limited = Gate(
+    "agent.db",
+    limits=[Limit("agent", 2_000_00, per="day"), Limit("mails:{to}", 3, counts=True, effects=["resend.*"])],
+    allowed=general,
+    requires_approval=lambda asked: (asked.amount or 0) > 50_00,
+)
+
+
+@limited.effect("large", key=request_key, requires_approval=True, approval_expires=timedelta(hours=1))
+def large(case: str) -> str:
+    return case
+
+
+async def approve(effect_id: str) -> Outcome:
+    waiting: Outcome = await large.apropose("4471", by="agent")
+    request: ApprovalRequest | None = limited.approval(waiting.effect_id)
+    if request is not None:
+        print(request.arguments, request.facts, request.expires_at, request.to_json())
+        limited.approve(effect_id, by="kim", why="right", digest=request.digest)
+        limited.approve(effect_id, by="kim", arguments={"case": "4471"})
+    limited.redecide(effect_id, by="kim", facts={"open": True})
+    return limited.reject(effect_id, by="kim", why="no")

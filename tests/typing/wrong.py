@@ -30,6 +30,13 @@ gate.effect("a", key=request_key, dedupes=24)  # error
 gate.effect("a", key=request_key, send_timeout=90)  # error
 gate.effect("a", key=request_key, enforces="head")  # error
 gate.effect("a", key=request_key, expects={})  # error
+gate.effect("a", key=request_key, requires_approval="yes")  # error
+gate.effect("a", key=request_key, approval_expires=3600)  # error
+Gate("a.db", limits=["agent"])  # error
+Gate("a.db", allowed=lambda asked: True)  # error
+Gate("a.db", requires_approval=True)  # error
+gate.approve("x")  # error
+gate.reject("x", by="kim")  # error
 
 
 @gate.effect("plain", key=request_key)
