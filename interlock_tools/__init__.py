@@ -14,6 +14,7 @@ from .contract import Contract
 from .deciding import ApprovalRequest
 from .effect import AsyncEffect, Effect
 from .errors import (
+    Archived,
     BadArguments,
     BadRequest,
     CannotKnow,
@@ -71,6 +72,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "ApprovalRequest",
+    "Archived",
     "Asked",
     "AsyncEffect",
     "BadArguments",

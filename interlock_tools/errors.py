@@ -9,6 +9,7 @@
     │   └── MissingRequestKey   the application supplied no request reference
     ├── NotRegistered           the effect's code is not loaded in this process
     ├── NotDecidable            a person's decision that the effect's state does not allow
+    │   └── Archived            the effect's entries were moved to an archive
     ├── CannotKnow              raised by a lookup: the service answers, and nothing that it still says settles it
     ├── JournalError            the journal failed; nothing was written
     │   ├── JournalUnusable     cannot be opened here: corrupt, newer format, read-only, unsafe filesystem
@@ -32,7 +33,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .outcome import Outcome
@@ -64,6 +65,23 @@ class NotRegistered(InterlockError):
 
 class NotDecidable(InterlockError):
     """A person's decision (``resolve``, ``redecide``) that the state of the effect does not allow."""
+
+
+class Archived(NotDecidable):
+    """The effect is finished, and its entries were moved to an archive (``retention.prune``).
+
+    A call of the same request is answered with the earlier outcome, in short
+    form. Attributes: ``effect_id``, and ``tombstone``, what the journal still
+    knows of it.
+    """
+
+    def __init__(self, effect_id: str, tombstone: dict[str, Any]) -> None:
+        super().__init__(
+            f"effect {effect_id} was moved to the archive {tombstone['archive']}; for its receipt: "
+            f"interlock receipt {effect_id} --archive DIRECTORY"
+        )
+        self.effect_id = effect_id
+        self.tombstone = tombstone
 
 
 class CannotKnow(InterlockError):

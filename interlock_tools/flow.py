@@ -13,11 +13,12 @@ from .core.decide import Checks
 from .core.entries import Kind
 from .core.states import Phase, State
 from .definition import Request
-from .errors import JournalError
+from .errors import Archived, JournalError
 from .journal.protocol import Conflict, OverBudget
 from .outcome import Outcome, Reason, Status
 from .reading import read_checks
 from .recording import MAX_ROUNDS, Body, Steps
+from .reporting import outcome_of_tombstone
 from .settling import Settling
 from .testing.crash import CrashPoint, reach
 
@@ -27,6 +28,12 @@ class EffectFlow(Settling):
 
     def call(self, request: Request, context: dict[str, Any] | None = None) -> Steps:
         """A plain call: decide and send if it is new, else tell, refuse or recover what there is."""
+        try:
+            return (yield from self._call(request, context))
+        except Archived as gone:
+            return _archived(gone, request)
+
+    def _call(self, request: Request, context: dict[str, Any] | None) -> Steps:
         budgets = self.definition.budgets(request.payload)
         for _ in range(MAX_ROUNDS):
             state = yield from self.load()
@@ -73,6 +80,12 @@ class EffectFlow(Settling):
 
     def propose(self, request: Request, facts: dict[str, Any] | None, by: str | None) -> Steps:
         """Record a decision with the facts of this moment; a later call is held to them."""
+        try:
+            return (yield from self._propose(request, facts, by))
+        except Archived as gone:
+            return _archived(gone, request)
+
+    def _propose(self, request: Request, facts: dict[str, Any] | None, by: str | None) -> Steps:
         for _ in range(MAX_ROUNDS):
             state = yield from self.load()
             if state.phase is not Phase.NEW:
@@ -102,6 +115,12 @@ class EffectFlow(Settling):
             reach(CrashPoint.AFTER_PROPOSED)
             return self.outcome(state)
         raise _lost_races(self.effect_id)
+
+
+def _archived(gone: Archived, request: Request) -> Outcome:
+    """What a call is told whose request was finished long ago: how it ended, or that it asks for something else."""
+    outcome = outcome_of_tombstone(gone)
+    return outcome if gone.tombstone["payload_digest"] == request.digest else _conflicting(outcome)
 
 
 def _conflicting(existing: Outcome) -> Outcome:

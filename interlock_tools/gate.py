@@ -17,14 +17,14 @@ from .deciding import ApprovalRequest
 from .decorator import EffectDecorator
 from .definition import Definition
 from .effect import plain, seconds, words
-from .errors import DefinitionError
+from .errors import Archived, DefinitionError
 from .flow import EffectFlow
 from .journal.open import open_journal
 from .journal.protocol import BudgetUse, EffectRow, Journal
 from .observer import Observer, observed
 from .outcome import Outcome, Reason, Status
 from .recovery import Report, recover
-from .reporting import outcome_of
+from .reporting import outcome_of, outcome_of_tombstone
 from .rules import Asked, Limit, Rules
 from .signed import Records
 
@@ -268,12 +268,15 @@ class Gate:
     # -- questions ----------------------------------------------------------------------------------
 
     def outcome(self, effect_id: str) -> Outcome:
-        """Return an effect's outcome as its entries tell it. Sends and reads nothing else.
+        """Return an effect's outcome as its entries tell it, or its tombstone. Sends and reads nothing else.
 
         Raises:
             NotDecidable: there is no such effect.
         """
-        return outcome_of(effect_id, deciding.state_of(self, effect_id))
+        try:
+            return outcome_of(effect_id, deciding.state_of(self, effect_id))
+        except Archived as gone:
+            return outcome_of_tombstone(gone)
 
     def pending(self) -> list[Outcome]:
         """Return what waits for a person, oldest first: ambiguous effects, and ones that wait for an approval."""
@@ -291,7 +294,7 @@ class Gate:
                 return rows
 
     def history(self, effect_id: str) -> list[Entry]:
-        """Return an effect's entries in order; empty if there is no such effect."""
+        """Return an effect's entries in order; empty if there is no such effect. Raises ``Archived``."""
         return self.journal.entries(effect_id)
 
     def budget(self, name: str) -> BudgetUse:

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .core.states import Phase, State
+from .errors import Archived
 from .outcome import DECIDED, Outcome, Reason, Status
 
 
@@ -41,6 +42,44 @@ def outcome_of(effect_id: str, state: State) -> Outcome:
     return Outcome(
         status, reason=Reason(body["reason"]), changes=body.get("changes") or {}, code=body.get("code"), **base
     )
+
+
+def tombstone_of(outcome: Outcome, payload_digest: str, archive: str) -> dict[str, Any]:
+    """Return what a journal goes on knowing of a finished request: how it ended, in short form.
+
+    Args:
+        outcome: of its last decision; COMMITTED or REFUSED.
+        payload_digest: of its last decision, so that a call with another payload is told apart.
+        archive: the name of the file that holds its receipts.
+    """
+    kept = {name: value for name in _KEPT if (value := getattr(outcome, name)) not in (None, {})}
+    kept["status"] = outcome.status.value
+    if outcome.reason is not None:
+        kept["reason"] = outcome.reason.value
+    return {"archive": archive, "payload_digest": payload_digest, "outcome": kept}
+
+
+def outcome_of_tombstone(gone: Archived) -> Outcome:
+    """Return the outcome of an archived effect's request."""
+    fields = dict(gone.tombstone["outcome"])
+    status, reason = Status(fields.pop("status")), fields.pop("reason", None)
+    return Outcome(status, reason=None if reason is None else Reason(reason), **fields)
+
+
+_KEPT = (
+    "effect_id",
+    "effect",
+    "request_key",
+    "result",
+    "via",
+    "by_us",
+    "since_ms",
+    "changes",
+    "code",
+    "detail",
+    "settlement",
+)
+"""What of an outcome is kept as it is."""
 
 
 def _resolved(body: dict[str, Any], base: dict[str, Any]) -> Outcome:

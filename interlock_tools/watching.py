@@ -20,7 +20,7 @@ from .core.states import Phase, State, fold
 from .definition import Definition
 from .errors import describe
 from .hooks import TOLD, Hook, Notice
-from .journal.protocol import Conflict, EffectRow, Write
+from .journal.protocol import ARCHIVED, Conflict, EffectRow, Write
 from .outcome import Outcome
 from .recording import copy_of
 from .reporting import outcome_of
@@ -112,6 +112,9 @@ class Watcher:
         by_name: dict[str, list[tuple[EffectRow, State]]] = {}
         for row in rows:
             self.report.looked += 1
+            if row.phase == ARCHIVED:
+                self.journal.look_at(row.effect_id, None)
+                continue
             state = fold(self.journal.entries(row.effect_id))
             if state.phase is Phase.AMBIGUOUS:
                 self._tell_ambiguous(row, state)

@@ -8,6 +8,7 @@ from .approve import approve, reject
 from .exits import TABLE
 from .keys import keys
 from .pending import pending
+from .prune import prune
 from .receipt import receipt
 from .reconcile import reconcile
 from .recover import recover
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (show, pending, approve, reject, resolve, redecide, recover, receipt, reconcile, watch):
+for command in (show, pending, approve, reject, resolve, redecide, recover, receipt, reconcile, watch, prune):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.add_typer(witness, name="witness")

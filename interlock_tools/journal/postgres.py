@@ -11,13 +11,13 @@ from ..core import canonical
 from ..core.decide import Sighting
 from ..core.entries import Entry, Instant, Kind
 from ..core.states import Send
-from ..errors import JournalError
+from ..errors import Archived, JournalError
 from .claims import Claim
 from .clock import Clock, SystemClock
 from .pg.appends import budget_key, from_text
 from .pg.records import PostgresRecords
 from .pg.store import Store
-from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
+from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write
 from .records import Records, Sealing
 from .writes import CLOSED, Plan
 
@@ -71,6 +71,8 @@ class PostgresJournal:
 
     def entries(self, effect_id: str) -> list[Entry]:
         rows = self._open().read("entries", (effect_id,))
+        if rows and rows[0][0] is None:
+            raise Archived(effect_id, json.loads(rows[0][3]))
         return [Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body)) for seq, kind, at_ms, body in rows]
 
     def effect(self, effect_id: str) -> EffectRow | None:
@@ -114,6 +116,20 @@ class PostgresJournal:
         ((first, count),) = self._open().read("next_look")
         return first, count
 
+    def archive(self, tombstones: Sequence[Tombstone]) -> None:
+        values = [
+            [getattr(stone, name) for stone in tombstones]
+            for name in ("position", "seq", "ended_ms", "next_position", "text")
+        ]
+        self._open().write(("archive", values))
+
+    def forget(self, before_ms: int, limit: int = 1000) -> None:
+        self._open().write(("forget", (before_ms, limit)))
+
+    def to_forget(self, before_ms: int) -> int:
+        count: int = self._open().read("to_forget", (before_ms,))[0][0]
+        return count
+
     def budget(self, name: str) -> BudgetUse:
         rows = self._open().read("budget", (budget_key(name),))
         return BudgetUse(name, *rows[0]) if rows else BudgetUse(name, 0, None)
@@ -123,7 +139,7 @@ class PostgresJournal:
 
     def _is_closed(self, effect_id: str) -> bool:
         row = self.effect(effect_id)
-        return row is not None and row.phase in CLOSED
+        return row is not None and row.phase in (*CLOSED, ARCHIVED)
 
     def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
         return self._open().sight(send, self._clock)

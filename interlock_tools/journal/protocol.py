@@ -34,12 +34,16 @@ class Write:
     entries: tuple[Entry, ...]
 
 
+ARCHIVED = "archived"
+"""The ``phase`` of an effect whose entries were moved to an archive. It is no state of the core: nothing follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class EffectRow:
     """One effect as the journal's index knows it. Derived from the entries alone.
 
     ``position`` orders effects by when they were first recorded. ``phase`` is
-    the value of the effect's phase after its last entry.
+    the value of the effect's phase after its last entry, or ``ARCHIVED``.
     """
 
     effect_id: str
@@ -49,6 +53,25 @@ class EffectRow:
     decision: int
     last_seq: int
     phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What takes the place of a finished effect's entries.
+
+    Attributes:
+        position: of the effect.
+        seq: the number of its last entry; if there is a newer one, the effect stays.
+        ended_ms: when its request ended, UTC; decides how long the tombstone is kept.
+        next_position: of the next decision about the request, which must be archived before; None for the last one.
+        text: JSON, for ``errors.Archived``.
+    """
+
+    position: int
+    seq: int
+    ended_ms: int
+    next_position: int | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +178,11 @@ class Journal(Protocol):
         ...
 
     def entries(self, effect_id: str) -> list[Entry]:
-        """Return the effect's entries in order; empty if there is no such effect."""
+        """Return the effect's entries in order; empty if there is no such effect.
+
+        Raises:
+            Archived: they were moved to an archive.
+        """
         ...
 
     def effect(self, effect_id: str) -> EffectRow | None:
@@ -206,6 +233,24 @@ class Journal(Protocol):
 
     def next_look(self) -> tuple[int | None, int]:
         """Return when the first effect is due (UTC, milliseconds; None if none is), and how many are on the list."""
+        ...
+
+    def archive(self, tombstones: Sequence[Tombstone]) -> None:
+        """Put tombstones in the place of finished effects' entries, in order, in one transaction.
+
+        An effect that is open, watched, or has a newer entry than its tombstone
+        says stays as it is. What the others take of budgets stays taken, and
+        their records stay in the log. When it has returned, that is durable; if
+        the process dies before, all of it is so or none of it.
+        """
+        ...
+
+    def forget(self, before_ms: int, limit: int = 1000) -> None:
+        """Remove tombstones of effects that ended before (UTC, milliseconds), the oldest first, in one transaction."""
+        ...
+
+    def to_forget(self, before_ms: int) -> int:
+        """Return how many tombstones there are of effects that ended before and that ``forget`` removes."""
         ...
 
     def budget(self, name: str) -> BudgetUse:

@@ -12,7 +12,7 @@ from ..errors import JournalUnusable
 APPLICATION_ID = 0x494E544C
 """Marks a database file as a journal of this project ("INTL")."""
 
-MIGRATIONS = ("0001_journal.sql", "0002_records.sql", "0003_watched.sql")
+MIGRATIONS = ("0001_journal.sql", "0002_records.sql", "0003_watched.sql", "0004_archived.sql")
 """The script that leads from each format to the next. A journal's format is the number of those it went through."""
 
 

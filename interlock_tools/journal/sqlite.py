@@ -11,12 +11,12 @@ from ..core import canonical
 from ..core.decide import Sighting
 from ..core.entries import Entry, Instant, Kind
 from ..core.states import Send
-from ..errors import JournalError
+from ..errors import Archived, JournalError
 from . import sightings
 from .claims import Claim, claim, take_in_file
 from .clock import Clock, SystemClock
 from .database import Database
-from .protocol import BudgetUse, EffectRow, Holder, SendSlot, Write
+from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write
 from .records import Records, Sealing
 from .schema import QUERIES
 from .sqlite_records import SqliteRecords
@@ -61,6 +61,8 @@ class SqliteJournal:
 
     def entries(self, effect_id: str) -> list[Entry]:
         rows = self._open().read(QUERIES["entries"], (effect_id,))
+        if rows and rows[0][1] == ARCHIVED:
+            raise Archived(effect_id, json.loads(rows[0][3]))
         return [Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body)) for seq, kind, at_ms, body in rows]
 
     def effect(self, effect_id: str) -> EffectRow | None:
@@ -107,6 +109,30 @@ class SqliteJournal:
         ((first, count),) = self._open().read(QUERIES["next_look"], ())
         return first, count
 
+    def archive(self, tombstones: Sequence[Tombstone]) -> None:
+        self._open().write_log(
+            [
+                (
+                    "archive",
+                    {
+                        "position": stone.position,
+                        "seq": stone.seq,
+                        "ended": stone.ended_ms,
+                        "next": stone.next_position,
+                        "tombstone": stone.text,
+                    },
+                )
+                for stone in tombstones
+            ]
+        )
+
+    def forget(self, before_ms: int, limit: int = 1000) -> None:
+        self._open().write_log((("forget", (before_ms, limit)),))
+
+    def to_forget(self, before_ms: int) -> int:
+        count: int = self._open().read(QUERIES["to_forget"], (before_ms,))[0][0]
+        return count
+
     def budget(self, name: str) -> BudgetUse:
         rows = self._open().read(QUERIES["budget"], (name,))
         return BudgetUse(name, *rows[0]) if rows else BudgetUse(name, 0, None)
@@ -116,7 +142,7 @@ class SqliteJournal:
 
     def _is_closed(self, effect_id: str) -> bool:
         row = self.effect(effect_id)
-        return row is not None and row.phase in CLOSED
+        return row is not None and row.phase in (*CLOSED, ARCHIVED)
 
     def sight(self, send: Send) -> tuple[Sighting, Holder | None]:
         database = self._open()

@@ -12,7 +12,7 @@ from ..core.entries import Kind
 from ..core.states import CLOSED_PHASES, TRANSITIONS, IllegalTransition, Phase
 from ..errors import JournalError
 from .placing import COLUMNS, load_tree, with_records
-from .protocol import Conflict, OverBudget, Write
+from .protocol import ARCHIVED, Conflict, OverBudget, Write
 from .records import Seal, Secret
 from .schema import QUERIES
 
@@ -285,7 +285,7 @@ class Batch:
         figures: dict[str, Figures] = {}
         for plan in plans:
             here = self._effects.get(plan.effect_id, _NOWHERE)
-            if here.seq != plan.expected_seq:
+            if here.seq != plan.expected_seq or here.phase == ARCHIVED:
                 raise Conflict(f"effect {plan.effect_id} is at entry {here.seq}, not {plan.expected_seq}")
             if not plan.find_phases(here.phase):
                 before = plan.phases[-1] if plan.phases else here.phase

@@ -87,7 +87,7 @@ def conceal(body: dict[str, Any], paths: Sequence[Path], secret: bytes) -> dict[
         paths: what is private.
         secret: the effect's secret, at least 16 random bytes, kept in the journal.
     """
-    for path in _covering(paths):
+    for path in covering(paths):
         value = _at(body, path)
         if value is not None and not is_hidden(value):
             body = _replaced(body, path, {_MARK: _digest(_salt(secret, path), value)})
@@ -97,7 +97,7 @@ def conceal(body: dict[str, Any], paths: Sequence[Path], secret: bytes) -> dict[
 def disclose(seq: int, body: dict[str, Any], paths: Sequence[Path], secret: bytes) -> list[Disclosure]:
     """Return what makes the values at ``paths`` of an entry's full body known."""
     found = []
-    for path in _covering(paths):
+    for path in covering(paths):
         value = _at(body, path)
         if value is not None:
             found.append(Disclosure(seq, path, _salt(secret, path), value))
@@ -119,7 +119,7 @@ def reveal(body: dict[str, Any], disclosure: Disclosure) -> dict[str, Any]:
     return _replaced(body, disclosure.path, disclosure.value)
 
 
-def _covering(paths: Sequence[Path]) -> list[Path]:
+def covering(paths: Sequence[Path]) -> list[Path]:
     """``paths``, and where else an entry repeats the same values or digests over them."""
     found = list(paths)
     for path in paths:

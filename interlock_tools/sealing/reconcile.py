@@ -26,7 +26,7 @@ from ..core.states import IllegalTransition, Phase, State, fold
 from ..definition import Definition, Request
 from ..errors import BadArguments
 from ..flow import proposed_body, request_of
-from ..journal.protocol import Conflict, Journal, OverBudget, Write
+from ..journal.protocol import ARCHIVED, Conflict, Journal, OverBudget, Write
 from ..keyfiles import KeyUnusable
 from ..reading import Looked, look_up
 from ..receipts.keys import Signer
@@ -114,6 +114,8 @@ class Reconciler:
         while rows := self._journal.effects(after, _PAGE):
             for row in rows:
                 seen.add(row.effect_id)
+                if row.phase == ARCHIVED:
+                    continue  # finished; its receipt is in an archive
                 if row.name in self._definitions:
                     self._known(self._definitions[row.name], row.effect_id)
                 elif row.phase not in (Phase.COMMITTED.value, Phase.REPLACED.value):

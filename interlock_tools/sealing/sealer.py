@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.canonical import encode
 from ..core.entries import Entry, Kind
 from ..core.states import fold
-from ..errors import JournalError, NotDecidable, SigningFailed, describe
+from ..errors import Archived, JournalError, NotDecidable, SigningFailed, describe
 from ..journal.protocol import Journal
 from ..journal.records import Seal, Sealable, Secret
 from ..receipts.dsse import IN_TOTO
@@ -70,7 +70,7 @@ class Sealer:
             signer = self._writer()
             for plan in plans:
                 self._seal(journal, plan, signer)
-        except JournalError:
+        except (JournalError, Archived):
             raise
         except Exception as error:
             raise SigningFailed(f"{journal.url}: a record could not be signed ({describe(error)})") from error

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from .journal_kit_archive import ArchiveKit
 from .journal_kit_base import FixedClock
 from .journal_kit_budgets import BudgetsKit
 from .journal_kit_entries import EntriesKit
@@ -24,5 +25,5 @@ from .journal_kit_watched import WatchedKit
 __all__ = ["FixedClock", "JournalKit"]
 
 
-class JournalKit(EntriesKit, BudgetsKit, WatchedKit, RecordsKit, SessionsKit, ProcessesKit):
+class JournalKit(EntriesKit, BudgetsKit, WatchedKit, ArchiveKit, RecordsKit, SessionsKit, ProcessesKit):
     """All parts of the kit."""

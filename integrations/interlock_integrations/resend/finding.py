@@ -31,7 +31,6 @@ from resend.exceptions import ResendError
 
 from interlock_tools import CannotKnow, Evidence, Gate
 from interlock_tools.core.decide import ServiceContract, dedup_window_left_ms
-from interlock_tools.core.entries import Kind
 from interlock_tools.core.states import State, fold
 from interlock_tools.errors import describe
 
@@ -175,11 +174,9 @@ class Finder:
             for row in rows:
                 after = row.position
                 if row.effect_id != effect_id and row.name == name:
-                    found |= {
-                        str(entry.body["evidence"].get("id"))
-                        for entry in self.gate.journal.entries(row.effect_id)
-                        if entry.kind is Kind.COMMITTED and isinstance(entry.body.get("evidence"), dict)
-                    }
+                    result = self.gate.outcome(row.effect_id).result
+                    if isinstance(result, dict):
+                        found.add(str(result.get("id")))
             if len(rows) < PAGE:
                 return found
         raise CannotKnow("the journal holds too many effects to tell whose email this is")

@@ -12,11 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-
 from ...errors import JournalError
 from ..records import Seal, Secret, Stored, hash_in, last_leaf
-from .appends import translated
 from .pool import Connection
 from .store import Store
 
@@ -37,19 +34,9 @@ class PostgresRecords:
     def _read(self, query: str, values: Any = ()) -> list[Any]:
         return self._open().read(query, values)
 
-    def _write(self, work: Callable[[Connection, dict[str, bytes]], Any]) -> Any:
-        """Do something in one durable transaction."""
-        store = self._open()
-        try:
-            with store.pool.connection() as connection, connection.transaction():
-                connection.execute("SELECT set_config('synchronous_commit', 'on', true)")
-                return work(connection, store.sql)
-        except psycopg.Error as error:
-            raise translated(error, store.target) from None
-
     def place(self) -> int:
         for _ in range(_MOST_ROUNDS):
-            placed, size = self._write(_place)
+            placed, size = self._open().transact(_place)
             if placed < AT_ONCE:
                 return int(size)
         raise JournalError("records come faster than they can be given their places in the log")
@@ -82,7 +69,7 @@ class PostgresRecords:
             completed = b"".join([node.hash for node in nodes])
             connection.execute(sql["add_key_change"], (tree.size, completed, seal.signature, seal.statement))
 
-        self._write(work)
+        self._open().transact(work)
 
     def checkpoint_after(self, leaf: int) -> str | None:
         rows = self._read("checkpoint_witnessed", (leaf,))
@@ -93,13 +80,13 @@ class PostgresRecords:
         return rows[0][0] if rows else None
 
     def keep_checkpoint(self) -> None:
-        self._run(("keep_checkpoint", ()))
+        self._open().write(("keep_checkpoint", ()))
 
     def put_checkpoint(self, size: int, note: str, witnessed: bool) -> None:
-        self._run(("put_checkpoint", (size, note, int(witnessed))), ("forget_checkpoints", (size,)))
+        self._open().write(("put_checkpoint", (size, note, int(witnessed))), ("forget_checkpoints", (size,)))
 
     def erase(self, effect_id: str, bodies: dict[int, str]) -> None:
-        self._run(("erase", (effect_id, list(bodies), list(bodies.values()))))
+        self._open().write(("erase", (effect_id, list(bodies), list(bodies.values()))))
 
     def fact(self, name: str) -> str | None:
         rows = self._read("log_fact", (name,))
@@ -109,14 +96,7 @@ class PostgresRecords:
         statements: list[tuple[str, Sequence[Any]]] = [("drop_checkpoints", ())] if new_log else []
         for name, value in facts.items():
             statements.append(("drop_log_fact", (name,)) if value is None else ("put_log_fact", (name, value)))
-        self._run(*statements)
-
-    def _run(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        def work(connection: Connection, sql: dict[str, bytes]) -> None:
-            for query, values in statements:
-                connection.execute(sql[query], values)
-
-        self._write(work)
+        self._open().write(*statements)
 
 
 def _tree(connection: Connection, sql: dict[str, bytes]) -> Tree:

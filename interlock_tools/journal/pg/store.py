@@ -144,6 +144,24 @@ class Store:
             self._pool.drop_idle()
         raise AssertionError
 
+    def transact(self, work: Callable[[psycopg.Connection[Any], dict[str, bytes]], Any]) -> Any:
+        """Do something in one durable transaction."""
+        try:
+            with self.pool.connection() as connection, connection.transaction():
+                connection.execute("SELECT set_config('synchronous_commit', 'on', true)")
+                return work(connection, self.sql)
+        except psycopg.Error as error:
+            raise translated(error, self.target) from None
+
+    def write(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Run queries by their names in one durable transaction."""
+
+        def work(connection: psycopg.Connection[Any], sql: dict[str, bytes]) -> None:
+            for query, values in statements:
+                connection.execute(sql[query], values)
+
+        self.transact(work)
+
     # -- this process's session -------------------------------------------------------------------------
 
     def new_slot(self, effect_id: str, clock: Clock, is_closed: Callable[[str], bool]) -> SendSlot:

@@ -84,11 +84,13 @@ INSERT OR ROLLBACK INTO effect_secrets (position, secret, paths) VALUES (?, ?, ?
 -- log_size: how many records there are.
 SELECT 1 + max(
     coalesce((SELECT max(leaf) FROM entries WHERE leaf IS NOT NULL), -1),
-    coalesce((SELECT max(leaf) FROM key_changes), -1)
+    coalesce((SELECT max(leaf) FROM key_changes), -1),
+    coalesce((SELECT max(leaf) FROM archived_nodes), -1)
 );
 
 -- log_nodes: what one record completed.
-SELECT nodes FROM entries WHERE leaf = :leaf UNION ALL SELECT nodes FROM key_changes WHERE leaf = :leaf;
+SELECT nodes FROM entries WHERE leaf = :leaf UNION ALL SELECT nodes FROM key_changes WHERE leaf = :leaf
+UNION ALL SELECT nodes FROM archived_nodes WHERE leaf = :leaf;
 
 -- records: an effect's records in order.
 SELECT more.id & 1048575, more.leaf, more.nodes, more.signature, more.service
@@ -156,7 +158,7 @@ CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BE
 WHERE watched.worker = ? ORDER BY watched.position;
 
 -- look_at: when to look at an effect next.
-INSERT INTO watched (position, due_ms) SELECT id >> 20, ? FROM entries WHERE effect_id = ?
+INSERT INTO watched (position, due_ms) SELECT id >> 20, ? FROM entries WHERE effect_id = ? AND kind <> 'archived'
 ON CONFLICT (position) DO UPDATE SET due_ms = excluded.due_ms, worker = NULL;
 
 -- look_no_more: take an effect off the list of those to look at.
@@ -171,3 +173,23 @@ FROM watched
 CROSS JOIN entries AS first ON first.id = watched.position << 20 | 1
 CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
 WHERE watched.position > :after ORDER BY watched.position LIMIT :limit;
+
+-- archive: put a tombstone in the place of a finished effect, unless it is open, has a newer entry, is watched, or its
+-- next decision has not been archived.
+UPDATE entries SET kind = 'archived', phase = 'archived', at_ms = :ended, body = :tombstone
+WHERE id = :position << 20 | 1 AND kind = 'proposed'
+  AND NOT EXISTS (SELECT 1 FROM entries WHERE id = (:position << 20 | :seq) + 1)
+  AND (SELECT phase FROM entries WHERE id = :position << 20 | :seq)
+      IN ('committed', 'refused', 'resolved', 'replaced')
+  AND NOT EXISTS (SELECT 1 FROM watched WHERE position = :position)
+  AND (:next IS NULL OR EXISTS (SELECT 1 FROM entries WHERE id = :next << 20 | 1 AND kind = 'archived'));
+
+-- forget: remove tombstones of effects that ended long ago, but for the last effect's.
+DELETE FROM entries WHERE id IN (
+    SELECT id FROM entries WHERE kind = 'archived' AND at_ms < ? AND id < (SELECT max(id) FROM entries) >> 20 << 20
+    ORDER BY at_ms LIMIT ?
+);
+
+-- to_forget: how many tombstones that would remove.
+SELECT count(*) FROM entries
+WHERE kind = 'archived' AND at_ms < ? AND id < (SELECT max(id) FROM entries) >> 20 << 20;

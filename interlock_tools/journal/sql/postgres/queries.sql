@@ -3,9 +3,9 @@ SELECT interlock.append(%s, %s::text[], %s::integer[], %s::integer[], %s::text[]
     %s::integer[], %s::text[], %s::bigint[], %s::text[], %s::integer[],
     %s::integer[], %s::text[], %s::bigint[], %s::bigint[]);
 
--- entries: an effect's entries in order.
-SELECT e.seq, e.kind, e.at_ms, e.body FROM interlock.effects f JOIN interlock.entries e USING (position)
-WHERE f.effect_id = %s ORDER BY e.seq;
+-- entries: an effect's entries in order; its tombstone alone, if it was archived.
+SELECT e.seq, e.kind, e.at_ms, coalesce(e.body, f.tombstone)
+FROM interlock.effects f LEFT JOIN interlock.entries e USING (position) WHERE f.effect_id = %s ORDER BY e.seq;
 
 -- effects_by_id: some effects as they stand.
 SELECT effect_id, position, name, request_key, decision, last_seq, phase FROM interlock.effects
@@ -137,7 +137,7 @@ FROM interlock.effects JOIN taken USING (position) ORDER BY position;
 
 -- look_at: when to look at an effect next.
 INSERT INTO interlock.watched AS w (position, due_ms)
-SELECT position, %s FROM interlock.effects WHERE effect_id = %s
+SELECT position, %s FROM interlock.effects WHERE effect_id = %s AND phase <> 'archived'
 ON CONFLICT (position) DO UPDATE SET due_ms = excluded.due_ms, worker = NULL RETURNING position;
 
 -- look_no_more: take an effect off the list of those to look at.
@@ -150,3 +150,14 @@ SELECT min(due_ms), count(*) FROM interlock.watched;
 -- watched: the effects that are looked at, in order.
 SELECT effect_id, position, name, request_key, decision, last_seq, phase
 FROM interlock.effects JOIN interlock.watched USING (position) WHERE position > %s ORDER BY position LIMIT %s;
+
+-- archive: replace finished effects by their tombstones.
+SELECT interlock.archive(%s::bigint[], %s::integer[], %s::bigint[], %s::bigint[], %s::text[]);
+
+-- forget: remove tombstones of effects that ended long ago.
+DELETE FROM interlock.effects WHERE position IN (
+    SELECT position FROM interlock.effects WHERE phase = 'archived' AND ended_ms < %s ORDER BY ended_ms LIMIT %s
+);
+
+-- to_forget: how many tombstones that would remove.
+SELECT count(*) FROM interlock.effects WHERE phase = 'archived' AND ended_ms < %s;
