@@ -70,6 +70,46 @@ class CliCase(SealingCase):
         return run_cli("verify", str(self.file), "--policy", str(self.policy_file), *more)
 
 
+class Prune(CliCase):
+    def prune(self, *more: str) -> tuple[int, str, str]:
+        places = ["--archive", str(self.folder / "archive"), "--journal", str(self.path), "--signing", str(self.keys)]
+        return run_cli("prune", *places, *more)
+
+    def test_from_the_journal_to_a_verified_receipt_out_of_the_archive(self) -> None:
+        effect_id = self.outcome.effect_id
+        code, out, err = self.prune("--before", "0h", "--dry-run")
+        self.assertEqual((code, out, err), (0, "1 effects would be archived: 1 test.refund\n", ""))
+        code, out, _ = self.prune("--before", "2020-01-31")
+        self.assertEqual((code, out), (0, "Nothing to archive.\n1 requests stay: young\n"))
+        code, out, _ = self.prune("--before", "0h", "--keep-keys", "365d", "--json")
+        report = json.loads(out)
+        self.assertEqual((code, report["archived"], report["forgotten"]), (0, {"test.refund": 1}, 0))
+        self.assertTrue(Path(report["file"]).is_file())
+        self.gate.close()
+        self.path.unlink()
+        code, out, err = run_cli(
+            "receipt", effect_id, "--archive", str(self.folder / "archive"), "--out", str(self.file)
+        )
+        self.assertEqual((code, err), (0, ""))
+        code, out, _ = self.verify()
+        self.assertEqual((code, out.startswith("LOGGED: ")), (0, True), out)
+        code, _, err = run_cli("receipt", "f" * 32, "--archive", str(self.folder / "archive"))
+        self.assertEqual((code, "in no archive file" in err), (4, True), err)
+
+    def test_what_the_journal_says_of_an_archived_effect(self) -> None:
+        self.prune("--before", "0h")
+        for command in ("show", "receipt"):
+            code, _, err = run_cli(command, self.outcome.effect_id, "--journal", str(self.path))
+            self.assertNotEqual(code, 0)
+            if command == "show":
+                self.assertIn(f"interlock receipt {self.outcome.effect_id} --archive DIRECTORY", err)
+
+    def test_an_age_that_is_none(self) -> None:
+        for arguments in (("--before", "soon"), ("--before", "9d", "--keep-keys", "2020-01-31")):
+            code, out, err = self.prune(*arguments)
+            self.assertEqual((code, out), (2, ""), err)
+
+
 class Verify(CliCase):
     def test_a_good_one(self) -> None:
         self.issue()

@@ -21,6 +21,7 @@ from interlock_tools.core.entries import Entry, Kind
 from interlock_tools.core.states import fold
 from interlock_tools.journal.protocol import Write
 from interlock_tools.journal.sqlite import SqliteJournal
+from interlock_tools.retention import prune
 from interlock_tools.testing import CrashPoint
 from scenarios.crash.special import try_special
 from scenarios.sandbox import SandboxProcess
@@ -141,6 +142,18 @@ class I2NeverTwice(Invariants):
         self.assertOutcome(answers[0], "COMMITTED")
         self.assertEqual(len(self.service.requests), 1)
 
+    def test_i2_what_was_archived_is_never_sent_again_and_what_is_open_is_never_archived(self) -> None:
+        self.dies_at(CrashPoint.BEFORE_BYTES, lambda gate: self.refund(gate=gate)(case="open"))
+        effect = self.refund()
+        done = effect(case="done")
+        self.clock.advance(86_400)
+        report = prune(self.gate, timedelta(0), self.folder / "archive")
+        self.assertEqual((dict(report.archived), dict(report.kept)), ({"test.refund": 1}, {"open": 1}))
+        self.assertEqual([row.phase for row in self.gate.journal.effects()], ["dispatched", "archived"])
+        self.assertEqual(effect(case="done"), done)
+        self.assertEqual(self.refund(gate=self.open())(case="done"), done)
+        self.assertEqual(len(self.service.requests), 1)
+
     def test_i2_while_one_thread_sends_nobody_else_does(self) -> None:
         self.racing(dedupes=True)
 
@@ -259,6 +272,17 @@ class I4Payload(Invariants):
             self.assertTrue(outcome.message.startswith(outcome.existing.message))
         self.assertEqual([made["amount"] for made in self.service.created], [2000])
 
+    def test_i4_another_payload_is_refused_after_the_archive_too(self) -> None:
+        effect = self.refund()
+        done = effect(case="1", amount=2000)
+        self.clock.advance(86_400)
+        prune(self.gate, timedelta(0), self.folder / "archive")
+        outcome = effect(case="1", amount=1500)
+        self.assertOutcome(outcome, "REFUSED:conflicting_payload")
+        self.assertEqual(outcome.existing, done)
+        self.assertTrue(outcome.message.startswith(done.message))
+        self.assertEqual([made["amount"] for made in self.service.created], [2000])
+
 
 class I5Budgets(Invariants):
     """What is in flight, committed or ambiguous never exceeds the limit; nothing is leaked or swept."""
@@ -320,6 +344,13 @@ class I5Budgets(Invariants):
         self.dies_at(CrashPoint.BEFORE_BYTES, lambda gate: self.capped(gate)(case="1"))
         self.clock.advance(365 * 86_400)
         self.assertOutcome(self.capped()(case="2"), "REFUSED:over_budget")
+
+    def test_i5_what_was_archived_still_counts(self) -> None:
+        capped = self.capped()
+        self.assertOutcome(capped(case="1"), "COMMITTED")
+        self.clock.advance(365 * 86_400)
+        self.assertEqual(prune(self.gate, timedelta(days=1), self.folder / "archive").archived.total(), 1)
+        self.assertOutcome(capped(case="2"), "REFUSED:over_budget")
 
 
 class I6LiveSenders(unittest.TestCase):

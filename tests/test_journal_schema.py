@@ -16,7 +16,7 @@ from interlock_tools.core.states import CLOSED_PHASES, TRANSITIONS, Phase
 from interlock_tools.errors import JournalUnusable
 from interlock_tools.journal import schema
 from interlock_tools.journal.schema import MIGRATIONS, QUERIES, migrate, read_sql, statements
-from interlock_tools.testing.journal_story import TO_DISPATCHED
+from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
 
 
 def shape(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -196,3 +196,64 @@ class TestTheDatabaseRefuses(JournalCase):
     def test_a_removal(self) -> None:
         self.refused("DELETE FROM entries")
         self.refused("DELETE FROM entries WHERE id = ?", self.first + 2)
+
+
+class TestTombstones(JournalCase):
+    """A closed effect may become a tombstone, and its entries go with that; nothing else may."""
+
+    TO_TOMBSTONE = "UPDATE entries SET kind = 'archived', phase = 'archived', body = '{}' WHERE id = ?"
+
+    def setUp(self) -> None:
+        super().setUp()
+        journal = self.journal()
+        self.closed = self.story(journal, "closed").append(*TO_DISPATCHED, Kind.COMMITTED)
+        self.open = self.story(journal, "open").append(*TO_DISPATCHED)
+        self.connection = self.raw()
+
+    def id_of(self, story: Story) -> int:
+        rows = self.connection.execute("SELECT id FROM entries WHERE effect_id = ?", (story.effect_id,))
+        found: int = rows.fetchone()[0]
+        return found
+
+    def refused(self, sql: str, *values: object) -> None:
+        before = self.connection.execute("SELECT * FROM entries").fetchall()
+        with self.subTest(sql), self.assertRaises(sqlite3.IntegrityError):
+            self.connection.execute(sql, values)
+        self.assertEqual(self.connection.execute("SELECT * FROM entries").fetchall(), before)
+
+    def test_what_is_refused(self) -> None:
+        closed, open_ = self.id_of(self.closed), self.id_of(self.open)
+        self.refused(self.TO_TOMBSTONE, open_)
+        self.refused(self.TO_TOMBSTONE, closed + 1)
+        self.refused(self.TO_TOMBSTONE.replace("SET", "SET request_key = 'x',"), closed)
+        self.refused(self.TO_TOMBSTONE.replace("SET", "SET nodes = x'00',"), closed)
+        self.refused("UPDATE entries SET kind = 'archived' WHERE id = ?", closed)
+        self.refused("UPDATE entries SET phase = 'archived' WHERE id = ?", closed)
+        self.refused("DELETE FROM entries WHERE id = ?", closed)
+        self.connection.execute("INSERT INTO watched (position, due_ms) VALUES (?, 0)", (closed >> 20,))
+        self.refused(self.TO_TOMBSTONE, closed)
+        self.connection.execute("DELETE FROM watched")
+        self.connection.execute(self.TO_TOMBSTONE, (closed,))
+        self.assertEqual(self.connection.execute("SELECT count(*) FROM entries").fetchone(), (4,))
+        self.refused(self.TO_TOMBSTONE, closed)
+        self.refused("UPDATE entries SET body = 'x' WHERE id = ?", closed)
+        self.refused("DELETE FROM entries WHERE id > ?", closed)
+        self.refused(
+            "INSERT INTO entries (id, kind, at_ms, phase, body) VALUES (?, 'late', 0, 'committed', '{}')", closed + 1
+        )
+        self.connection.execute("DELETE FROM entries WHERE id = ?", (closed,))
+
+    def test_the_last_effect_numbers_the_next_one(self) -> None:
+        self.open.append(Kind.COMMITTED)
+        self.connection.execute(self.TO_TOMBSTONE, (self.id_of(self.open),))
+        self.refused("DELETE FROM entries WHERE id = ?", self.id_of(self.open))
+
+    def test_nodes_of_the_log_stay(self) -> None:
+        self.connection.execute("INSERT INTO archived_nodes VALUES (7, x'00')")
+        self.refused("DELETE FROM archived_nodes")
+        self.refused("UPDATE archived_nodes SET leaf = 8")
+        self.refused(
+            "INSERT INTO entries (id, kind, at_ms, phase, body, leaf, nodes) "
+            "VALUES (?, 'committed', 0, 'committed', '{}', 7, x'00')",
+            self.id_of(self.open) + 3,
+        )

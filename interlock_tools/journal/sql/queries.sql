@@ -174,8 +174,7 @@ CROSS JOIN entries AS first ON first.id = watched.position << 20 | 1
 CROSS JOIN entries AS last ON last.id = (SELECT max(id) FROM entries WHERE id BETWEEN first.id AND first.id | 1048575)
 WHERE watched.position > :after ORDER BY watched.position LIMIT :limit;
 
--- archive: put a tombstone in the place of a finished effect, unless it is open, has a newer entry, is watched, or its
--- next decision has not been archived.
+-- archive: put a tombstone in a finished effect's place, unless it has changed, is watched or its next decision stays.
 UPDATE entries SET kind = 'archived', phase = 'archived', at_ms = :ended, body = :tombstone
 WHERE id = :position << 20 | 1 AND kind = 'proposed'
   AND NOT EXISTS (SELECT 1 FROM entries WHERE id = (:position << 20 | :seq) + 1)
