@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gate_support import SetClock
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, tool
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 from interlock_tools import DefinitionError, Gate, MissingRequestKey
@@ -268,6 +269,45 @@ class Middleware(WrapCase):
         answers = [conversation["messages"][-2].artifact["status"] for conversation in asyncio.run(both())]
         self.assertEqual(self.count(), 1)
         self.assertLessEqual(set(answers), {"COMMITTED", "IN_FLIGHT"})
+
+    def test_streaming_sync_and_async(self) -> None:
+        plain = self.invoice()
+        gated = self.gate.wrap(plain)
+        model = ScriptedModel(script=[calls("send_invoice", customer="a", cents=5), repeats_the_tool])
+        agent = create_agent(model, [plain], middleware=[InterlockMiddleware([gated])])
+        modes: Any = ["updates", "messages", "custom"]
+
+        def said(chunks: list[Any]) -> list[str]:
+            updates = [chunk["tools"]["messages"] for mode, chunk in chunks if mode == "updates" and "tools" in chunk]
+            return [message.artifact["outcome"] for messages in updates for message in messages]
+
+        first = list(agent.stream({"messages": [HumanMessage("Bill them.")]}, CONFIG, stream_mode=modes))
+
+        async def again() -> list[Any]:
+            asked = {"messages": [HumanMessage("Once more.")]}
+            return [chunk async for chunk in agent.astream(asked, CONFIG, stream_mode=modes)]
+
+        self.assertEqual(said(first) + said(asyncio.run(again())), ["COMMITTED", "COMMITTED"])
+        self.assertEqual(self.count(), 1)
+
+    def test_batches_of_agents_of_a_tool_and_calls_of_one_message(self) -> None:
+        plain = self.invoice()
+        gated = self.gate.wrap(plain, subject=["customer"])
+        model = ScriptedModel(script=[calls("send_invoice", customer="a", cents=5), repeats_the_tool])
+        agent = create_agent(model, [plain], middleware=[InterlockMiddleware([gated])])
+        agent.batch([{"messages": [HumanMessage("Bill them.")]}] * 3, [CONFIG] * 3)
+        self.assertEqual(self.count(), 1)
+        asked: list[Any] = [
+            {"name": "send_invoice", "args": {"customer": name, "cents": 5}, "id": f"c{index}", "type": "tool_call"}
+            for index, name in enumerate("abab")
+        ]
+        gated.batch(asked, [CONFIG] * 4)
+        self.assertEqual(self.count(), 2)
+        node = ToolNode([gated])
+        graph: Any = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+        found = graph.invoke({"messages": [AIMessage(content="", tool_calls=asked)]}, CONFIG)
+        outcomes = [one.artifact["outcome"] for one in found["messages"] if isinstance(one, ToolMessage)]
+        self.assertEqual((outcomes, self.count()), (["COMMITTED"] * 4, 2))
 
     def test_other_tools_are_left_alone(self) -> None:
         plain = self.invoice()
