@@ -87,6 +87,29 @@ class Server:
         """Stop it: ``smart``, ``fast``, or ``immediate`` (as a crash)."""
         self._run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")
 
+    def standby(self) -> Server:
+        """Start an asynchronous standby of this server: a copy that follows it. Promote it with ``promote``."""
+        other = object.__new__(Server)
+        other.bin, other._user = self.bin, self._user
+        other.folder = Path(tempfile.mkdtemp(prefix="interlock-pg-standby-", dir=self.folder.parent))
+        other.data, other.port = other.folder / "data", _free_port()
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(other.folder, nobody.pw_uid, nobody.pw_gid)
+        try:
+            other._run("pg_basebackup", "-d", self.url(), "-D", str(other.data), "-R", "-X", "stream", "-c", "fast")
+            with (other.data / "postgresql.conf").open("a") as file:
+                file.write(f"port={other.port}\n")
+            other.start()
+        except BaseException:
+            other.remove()
+            raise
+        return other
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
+
     def url(self, port: int | None = None, **parameters: Any) -> str:
         query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in parameters.items())
         return f"postgresql://tester:{quote(SECRET, safe='')}@127.0.0.1:{port or self.port}/postgres?{query}"

@@ -1,0 +1,126 @@
+"""A real failover to an asynchronous standby that has not seen the last commits."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import quote
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gate_support import Service
+from postgres_support import new_server, require_driver
+from sealing_support import WitnessServer
+
+from interlock_tools import Gate, NotRecorded, RecordsMissing, parse_policy
+from interlock_tools.receipts.keys import verifier_key
+from interlock_tools.sealing import Keys, Signing
+from interlock_tools.testing.postgres import SECRET
+
+PATIENCE_S = 30
+
+
+class Failover(unittest.TestCase):
+    """A primary, a standby, and a gate that names both; so it goes on at whichever can be written to."""
+
+    def setUp(self) -> None:
+        require_driver()
+        if os.environ.get("INTERLOCK_TEST_POSTGRES"):
+            self.skipTest("a failover needs servers of its own")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        sessions = mock.patch.dict(os.environ, {"INTERLOCK_SESSIONS": str(self.folder / "sessions")})
+        sessions.start()
+        self.addCleanup(sessions.stop)
+        self.service = Service()
+        self.primary = new_server()
+        self.addCleanup(self.primary.remove)
+        self.standby = self.primary.standby()
+        self.addCleanup(self.standby.remove)
+
+    def open(self, schema: str, **options: Any) -> tuple[Gate, Any]:
+        hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
+        url = f"postgresql://tester:{quote(SECRET, safe='')}@{hosts}/postgres?interlock_schema={schema}"
+        gate = Gate(url, retry=0.3, **options)
+        self.addCleanup(gate.close)
+
+        @gate.effect(
+            "shop.refund",
+            key=lambda case: case,
+            premises=lambda idempotency_key: {
+                "others": len([key for key in self.service.by_key if key != idempotency_key])
+            },
+            dedupes=True,
+        )
+        def refund(case: str, *, idempotency_key: str, on_send: Any) -> Any:
+            on_send()
+            made = self.service.create(idempotency_key, case=case)
+            if case == "in flight":
+                self.fail_over()
+            return made
+
+        return gate, refund
+
+    def caught_up(self) -> None:
+        """Wait until the standby has everything."""
+        import psycopg
+
+        with psycopg.connect(self.primary.url(), autocommit=True) as primary:
+            end = primary.execute("SELECT pg_current_wal_flush_lsn()").fetchall()[0][0]
+        with psycopg.connect(self.standby.url(), autocommit=True) as standby:
+            deadline = time.monotonic() + PATIENCE_S
+            while standby.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [end]).fetchall() != [(True,)]:
+                self.assertLess(time.monotonic(), deadline, "the standby does not follow")
+                time.sleep(0.02)
+
+    def fail_over(self) -> None:
+        """The primary is lost as by a power cut, and the standby takes over with what it has."""
+        self.primary.stop("immediate")
+        self.standby.start()
+        self.standby.promote()
+
+    def test_the_truth_after_a_failover(self) -> None:
+        """Without a witness what was lost is sent under the same key alone; with one nothing is, until somebody looked."""
+        keys = Keys.in_directory(self.folder / "keys", "refunds.example")
+        witness = WitnessServer(self.folder, "a")
+        self.addCleanup(witness.close)
+        witness.book.add_log(str(verifier_key(keys.logs[0])))
+        signed = {
+            "signing": Signing(keys.writer, keys.logs[0]),
+            "witnesses": parse_policy(keys.policy() + witness.line + "quorum a\n"),
+        }
+        gate, refund = self.open("plain")
+        seen, witnessed = self.open("witnessed", **signed)
+        self.assertEqual([str(one("kept")) for one in (refund, witnessed)], ["COMMITTED"] * 2)
+        seen.records.flush()
+        self.caught_up()
+        self.standby.stop()  # from here on nothing reaches it
+        lost = refund("in the gap")
+        self.assertEqual([str(lost), str(witnessed("in the gap"))], ["COMMITTED"] * 2)
+        seen.records.flush()
+        seen.close()
+        with self.assertLogs("interlock_tools", "ERROR"), self.assertRaisesRegex(NotRecorded, "forgotten that send"):
+            refund("in flight")  # its DISPATCHED was on the primary alone
+
+        made = len(self.service.created)
+        self.assertEqual(str(refund("kept")), "COMMITTED")
+        again = refund("in the gap")
+        self.assertEqual((again.effect_id, len(self.service.created)), (lost.effect_id, made), "one key, one effect")
+        self.assertEqual(len(gate.journal.effects()), 2)
+
+        sent = len(self.service.requests)
+        _, witnessed = self.open("witnessed", **signed)
+        for case in ("in the gap", "new"):
+            with self.assertRaisesRegex(RecordsMissing, "are missing"):
+                witnessed(case)
+        self.assertEqual(len(self.service.requests), sent)
+
+
+if __name__ == "__main__":
+    unittest.main()
