@@ -86,7 +86,7 @@ class Failover(unittest.TestCase):
         self.standby.promote()
 
     def test_the_truth_after_a_failover(self) -> None:
-        """Without a witness what was lost is sent under the same key alone; with one nothing is, until somebody looked."""
+        """Without a witness what was lost is sent under the same key; with one nothing is until somebody has looked."""
         keys = Keys.in_directory(self.folder / "keys", "refunds.example")
         witness = WitnessServer(self.folder, "a")
         self.addCleanup(witness.close)
