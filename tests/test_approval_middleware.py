@@ -16,12 +16,13 @@ from gate_support import MEMORY, SetClock
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock_tools import DefinitionError, Gate
 from interlock_tools.journal.sqlite import SqliteJournal
-from interlock_tools.langchain import ApprovalMiddleware, GatedTool
+from interlock_tools.langchain import ApprovalMiddleware, GatedTool, InterlockMiddleware
 from interlock_tools.langchain.testing import ScriptedModel, says
 
 CONFIG: Any = {"configurable": {"request_id": "case-1", "thread_id": "t1", "approver": "ann"}}
@@ -36,6 +37,11 @@ def both(messages: list[BaseMessage]) -> AIMessage:
         for name in ("pi_1", "pi_2")
     ]
     return AIMessage(content="", tool_calls=calls)  # type: ignore[arg-type]
+
+
+def by_payment(paused: dict[str, Any], decisions: dict[str, Any]) -> Command[Any]:
+    """Answer each interrupt by what it is about: those of calls that run side by side come in any order."""
+    return Command(resume={one.id: decisions[one.value["args"]["payment"]] for one in paused["__interrupt__"]})
 
 
 class InterruptCase(unittest.TestCase):
@@ -178,9 +184,7 @@ class Batched(InterruptCase):
 
 class PerCall(InterruptCase):
     def each(self, paused: dict[str, Any], *decisions: Any) -> Command[Any]:
-        interrupts = paused["__interrupt__"]
-        self.assertEqual(len(interrupts), len(decisions))
-        return Command(resume={one.id: decision for one, decision in zip(interrupts, decisions, strict=True)})
+        return by_payment(paused, dict(zip(("pi_1", "pi_2"), decisions, strict=True)))
 
     def test_by_the_middleware(self) -> None:
         tool = self.tool()
@@ -252,11 +256,38 @@ class LangChainsOwn(InterruptCase):
                     "edited_action": {"name": "refund", "args": {"payment": "pi_1", "amount": 7}},
                 }
                 decisions = [edit, {"type": "approve"}]
-                resume: Any = {"decisions": decisions}
+                resume: Command[Any] = Command(resume={"decisions": decisions})
                 if mode == "per_call":
-                    resume = {one.id: answer for one, answer in zip(paused["__interrupt__"], decisions, strict=True)}
-                agent.invoke(Command(resume=resume), config)
+                    resume = by_payment(paused, dict(zip(("pi_1", "pi_2"), decisions, strict=True)))
+                agent.invoke(resume, config)
                 self.assertEqual(sorted(self.sent), [("pi_1", 7), ("pi_2", 2000)])
+
+
+class ToolsThatAreThere(InterruptCase):
+    def test_a_wrapped_tool_in_either_order_of_the_middleware(self) -> None:
+        for number, first in enumerate(("approval", "interlock")):
+            with self.subTest(first=first):
+                self.sent.clear()
+
+                @tool
+                def refund(payment: str, amount: int) -> str:
+                    """Refund a payment."""
+                    self.sent.append((payment, amount))
+                    return "refunded"
+
+                gated = self.gate.wrap(refund, effect=f"e{number}", subject=["payment"], requires_approval=True)
+                both_of_them = [ApprovalMiddleware([gated]), InterlockMiddleware([gated])]
+                stack = both_of_them if first == "approval" else both_of_them[::-1]
+                agent = create_agent(
+                    ScriptedModel(script=[both, says("ok")]), [refund], middleware=stack, checkpointer=self.saver
+                )
+                config: Any = {"configurable": {"request_id": first, "thread_id": first}}
+                agent.invoke({"messages": [HumanMessage("Refund both.")]}, config)
+                self.assertEqual(self.sent, [])
+                decisions = [{"type": "approve"}, {"type": "reject"}]
+                done = agent.invoke(Command(resume={"decisions": decisions}), config)
+                self.assertEqual(self.outcomes(done), ["COMMITTED", "REFUSED:rejected"])
+                self.assertEqual(self.sent, [("pi_1", 2000)])
 
 
 class Declaring(InterruptCase):
