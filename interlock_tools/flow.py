@@ -31,7 +31,7 @@ class EffectFlow(Settling):
         try:
             return (yield from self._call(request, context))
         except Archived as gone:
-            return _archived(gone, request)
+            return self._archived(gone, request)
 
     def _call(self, request: Request, context: dict[str, Any] | None) -> Steps:
         budgets = self.definition.budgets(request.payload)
@@ -83,7 +83,7 @@ class EffectFlow(Settling):
         try:
             return (yield from self._propose(request, facts, by))
         except Archived as gone:
-            return _archived(gone, request)
+            return self._archived(gone, request)
 
     def _propose(self, request: Request, facts: dict[str, Any] | None, by: str | None) -> Steps:
         for _ in range(MAX_ROUNDS):
@@ -116,11 +116,10 @@ class EffectFlow(Settling):
             return self.outcome(state)
         raise _lost_races(self.effect_id)
 
-
-def _archived(gone: Archived, request: Request) -> Outcome:
-    """What a call is told whose request was finished long ago: how it ended, or that it asks for something else."""
-    outcome = outcome_of_tombstone(gone)
-    return outcome if gone.tombstone["payload_digest"] == request.digest else _conflicting(outcome)
+    def _archived(self, gone: Archived, request: Request) -> Outcome:
+        """What a call is told whose request was over long ago: how it ended, or that it asks for something else."""
+        outcome = outcome_of_tombstone(gone, self.definition.name, request.key)
+        return outcome if gone.tombstone["payload_digest"] == request.digest else _conflicting(outcome)
 
 
 def _conflicting(existing: Outcome) -> Outcome:

@@ -276,7 +276,10 @@ class Gate:
         try:
             return outcome_of(effect_id, deciding.state_of(self, effect_id))
         except Archived as gone:
-            return outcome_of_tombstone(gone)
+            row = self.journal.effect(effect_id)
+            if row is None:
+                raise  # its tombstone was removed at this moment
+            return outcome_of_tombstone(gone, row.name, row.request_key)
 
     def pending(self) -> list[Outcome]:
         """Return what waits for a person, oldest first: ambiguous effects, and ones that wait for an approval."""

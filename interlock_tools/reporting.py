@@ -44,32 +44,34 @@ def outcome_of(effect_id: str, state: State) -> Outcome:
     )
 
 
-def tombstone_of(outcome: Outcome, payload_digest: str, archive: str) -> dict[str, Any]:
+def tombstone_of(effect_id: str, outcome: Outcome, payload_digest: str, archive: str) -> dict[str, Any]:
     """Return what a journal goes on knowing of a finished request: how it ended, in short form.
 
     Args:
+        effect_id: the decision that the tombstone is for.
         outcome: of its last decision; COMMITTED or REFUSED.
         payload_digest: of its last decision, so that a call with another payload is told apart.
         archive: the name of the file that holds its receipts.
     """
     kept = {name: value for name in _KEPT if (value := getattr(outcome, name)) not in (None, {})}
     kept["status"] = outcome.status.value
+    if outcome.effect_id != effect_id:
+        kept["effect_id"] = outcome.effect_id
     if outcome.reason is not None:
         kept["reason"] = outcome.reason.value
     return {"archive": archive, "payload_digest": payload_digest, "outcome": kept}
 
 
-def outcome_of_tombstone(gone: Archived) -> Outcome:
-    """Return the outcome of an archived effect's request."""
-    fields = dict(gone.tombstone["outcome"])
-    status, reason = Status(fields.pop("status")), fields.pop("reason", None)
-    return Outcome(status, reason=None if reason is None else Reason(reason), **fields)
+def outcome_of_tombstone(gone: Archived, name: str, request_key: str) -> Outcome:
+    """Return the outcome of an archived effect's request, whose name and key the journal's index has."""
+    fields = {"effect_id": gone.effect_id, "effect": name, "request_key": request_key, **gone.tombstone["outcome"]}
+    fields["status"] = Status(fields["status"])
+    if "reason" in fields:
+        fields["reason"] = Reason(fields["reason"])
+    return Outcome(**fields)
 
 
 _KEPT = (
-    "effect_id",
-    "effect",
-    "request_key",
     "result",
     "via",
     "by_us",

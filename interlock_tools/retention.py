@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from .core.states import CLOSED_PHASES, Phase, SendStatus, State, fold
 from .errors import Archived, BadArguments, InterlockError, JournalUnusable, describe
 from .gate import Gate
 from .journal.protocol import ARCHIVED, Conflict, EffectRow, Journal, Tombstone, Write
+from .journal.records import Secret
 from .outcome import Outcome, Reason, Status
 from .reporting import outcome_of, tombstone_of
 from .signed import is_signed
@@ -35,7 +37,9 @@ from .signed import is_signed
 PAGE = 500
 AT_ONCE = 100
 """How many effects leave the journal in one transaction: few enough for others not to wait."""
+_MOST_PAUSE_S = 1.0
 _MAX_DECISIONS = 1000
+_NEWER = "newer"
 _CLOSED = frozenset(phase.value for phase in CLOSED_PHASES)
 
 
@@ -46,8 +50,8 @@ class Pruned:
     Attributes:
         file: the archive file; None if nothing was archived.
         archived: how many effects were archived, by their names.
-        kept: why requests stay, and how many: ``open``, ``young``, ``watched``, ``sending``, ``unreachable`` (a call
-            would still try again), ``unsettled`` (a person has to look).
+        kept: why requests that began before stay, and how many: ``open``, ``young`` (ended later), ``watched``,
+            ``sending``, ``unreachable`` (a call would still try again), ``unsettled`` (a person has to look).
         failed: effects that could not be archived, and why. They stay as they are.
         forgotten: how many tombstones were removed, whose requests can be made again from now on.
     """
@@ -187,6 +191,8 @@ class _Pruner:
                 except (InterlockError, ValueError) as error:
                     self.report.failed[row.effect_id] = describe(error)
                     continue
+                if found == _NEWER:
+                    return  # and so are all that follow, for they are in the order in which they began
                 if isinstance(found, str):
                     self.report.kept[found] += 1
                 else:
@@ -203,6 +209,9 @@ class _Pruner:
 
     def _look(self, first: EffectRow, watched: set[int]) -> _Finished | str:
         """Look at a request: what goes, or why it stays."""
+        entries = {first.effect_id: self._journal.entries(first.effect_id)}
+        if entries[first.effect_id][0].at_ms >= self._before_ms:
+            return _NEWER
         rows = [first]
         while rows[-1].phase == Phase.REPLACED.value and len(rows) < _MAX_DECISIONS:
             following = self._journal.effect(id_of(first.name, first.request_key, rows[-1].decision + 1))
@@ -215,7 +224,7 @@ class _Pruner:
             return "open"
         if any(row.position in watched for row in rows):
             return "watched"
-        decisions = [_Decision(row, self._journal.entries(row.effect_id)) for row in rows]
+        decisions = [_Decision(row, entries.get(row.effect_id) or self._journal.entries(row.effect_id)) for row in rows]
         ended = [entry.at_ms for one in decisions for entry in one.entries if entry.kind is not Kind.RELEASED]
         if max(ended) >= self._before_ms:
             return "young"
@@ -247,7 +256,7 @@ class _Pruner:
 
     def _concealed(self, entries: list[Entry]) -> list[Entry]:
         """The entries as a receipt shows them: a tombstone holds no private value."""
-        secret = self._journal.records.secret(entries[0].effect_id)
+        secret = self._secret(entries[0].effect_id)
         if secret is None:
             return entries
         from .receipts.private import conceal
@@ -257,6 +266,9 @@ class _Pruner:
             Entry(one.effect_id, one.seq, one.kind, one.at_ms, conceal(one.body, paths, secret.secret))
             for one in entries
         ]
+
+    def _secret(self, effect_id: str) -> Secret | None:
+        return self._journal.records.secret(effect_id) if self._front is not None else None
 
     def free_budgets(self) -> None:
         """Give back what finished effects take of budgets, by entries that their receipts show."""
@@ -296,7 +308,6 @@ class _Pruner:
         """The lines of a request, its last decision first, which is the order in which they leave the journal."""
         found = []
         following = finished.next_position
-        stone = tombstone_of(finished.outcome, finished.digest, name)
         for row, _ in reversed(finished.decisions):
             found.append(
                 {
@@ -308,7 +319,7 @@ class _Pruner:
                     "seq": row.last_seq,
                     "ended_ms": finished.ended_ms,
                     "next_position": following,
-                    "tombstone": stone,
+                    "tombstone": tombstone_of(row.effect_id, finished.outcome, finished.digest, name),
                     "receipt": self._receipt(row.effect_id),
                 }
             )
@@ -317,7 +328,7 @@ class _Pruner:
 
     def _receipt(self, effect_id: str) -> dict[str, Any]:
         """The receipt with all private values, which the archive keeps as the journal did."""
-        secret = self._journal.records.secret(effect_id)
+        secret = self._secret(effect_id)
         names = [] if secret is None else [".".join(path) for path in json.loads(secret.paths)]
         return self._gate.receipt(effect_id, disclosing=names)
 
@@ -329,7 +340,9 @@ def remove(journal: Journal, file: Path) -> None:
         for line in lines(file)
     )
     while batch := list(islice(found, AT_ONCE)):
+        began = time.monotonic()
         journal.archive(batch)
+        time.sleep(min(time.monotonic() - began, _MOST_PAUSE_S))  # others have as much time as this took
 
 
 __all__: Sequence[str] = ("Pruned", "prune")

@@ -98,12 +98,13 @@ class Retention(RetentionCase):
         refund = self.refund()
         watched = self.refund("test.watched", watch=lambda evidence: None)
         self.service.script = [TimeoutError("read timed out")]
-        stay = [refund("ambiguous"), refund.propose("proposed"), watched("watched")]
+        stay = [refund("ambiguous"), refund.propose("proposed"), watched("watched"), refund.propose("young")]
         self.service.script = [NotSent("no route")]
         stay.append(refund("unreachable"))
         gone = refund("old")
         self.clock.advance(31 * DAY_S)
-        stay.append(refund("young"))
+        self.assertOutcome(refund("young"), "COMMITTED")
+        stay.append(refund("newer"))
         before = [self.gate.history(outcome.effect_id) for outcome in stay]
         kept = {"open": 2, "watched": 1, "unreachable": 1, "young": 1}
         dry = self.prune(dry_run=True)

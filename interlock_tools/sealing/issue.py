@@ -64,7 +64,7 @@ def receipt(journal: Journal, effect_id: str, signer: Signer | None, disclosing:
 
 def _envelopes(journal: Journal, entries: Sequence[Entry], stored: dict[int, Stored]) -> list[Envelope]:
     """The records, made again from the entries and compared with what was signed."""
-    found = journal.records.secret(entries[0].effect_id)
+    found = journal.records.secret(entries[0].effect_id) if stored else None
     paths, secret = (paths_of(found), found.secret) if found is not None else ((), b"")
     previous = None
     envelopes = []
