@@ -8,7 +8,7 @@ import unittest
 from scenarios.random_run.__main__ import LIES
 from scenarios.random_run.schedule import Schedule
 
-SCHEDULES = 250
+SCHEDULES = 150
 """More by command; each takes some hundredths of a second."""
 
 CAUGHT_WITHIN = 200

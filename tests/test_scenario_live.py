@@ -56,7 +56,7 @@ class LiveRuns(unittest.TestCase):
             ("calendar", "calendar", "after_commit/slot_busy", {}),
             ("resend", "email_tier3", "refused_after_send", {}),
         ):
-            if key in ("github_merge", "calendar") and not everything:
+            if key in ("github_merge", "calendar", "gcp_resource") and not everything:
                 continue  # they are played like the others, and take longer
             with self.subTest(key), SandboxProcess(service) as sandbox:
                 if service == "github":

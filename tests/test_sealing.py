@@ -20,6 +20,7 @@ from gate_support import Lands
 from sealing_support import SealingCase, until
 
 from interlock_tools import DefiniteNo, Gate, NotRecorded
+from interlock_tools.core.entries import Kind
 from interlock_tools.errors import JournalUnusable, NotDecidable, SigningFailed
 from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.keyfiles import KeyUnusable, format_private_key
@@ -423,10 +424,7 @@ class Files(SealingCase):
         self.assertFalse(list((self.folder / "receipts").iterdir()))
         gate.recover()
         self.assertEqual(verify(self.read(open_.effect_id), self.policy()).word, Word.LOGGED)
-        state = gate._state(done.effect_id)
-        from interlock_tools.core.entries import Kind
-
-        gate._append(done.effect_id, state, [(Kind.SETTLED, {"state": "settled", "detail": None})])
+        self.append_elsewhere(done.effect_id, (Kind.SETTLED, {"state": "settled", "detail": None}))
         gate.records.flush()
         report = verify(self.read(done.effect_id), self.policy())
         self.assertEqual(report.word, Word.LOGGED)
