@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
+from typing import Any
 
 from interlock_tools import parse_policy, verify
 from interlock_tools.receipts.keys import KeySigner, verifier_key
 from interlock_tools.testing.receipts import STORIES, Book
-from scenarios.suite import judging, races
+from scenarios.suite import judging, lanes, races
 from scenarios.suite.pages import overview
 from scenarios.suite.play import Cell
 from scenarios.suite.results import Store, rows
@@ -24,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 class Quick(unittest.TestCase):
     def test_every_cell_is_played_and_interlock_holds_each(self) -> None:
         done = subprocess.run(
-            [sys.executable, str(ROOT / "scenarios" / "run.py"), "--quick", "--arm", "hand_check", "interlock"],
+            [sys.executable, str(ROOT / "scenarios" / "run.py"), "--quick", "--arm", "interlock"],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -32,6 +34,20 @@ class Quick(unittest.TestCase):
         )
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
         self.assertIn("0 could not be played, 0 of interlock's did not hold", done.stdout)
+
+    def test_a_careful_hand_written_tool_does_what_it_can_and_no_more(self) -> None:
+        """Where the service can only be looked at, a look at once does not see what is still on its way."""
+        cells = [Cell("github_comment", "hand_check", fault) for fault in ("crash_after_send", "in_flight")]
+        found: dict[str, dict[str, Any]] = {}
+
+        def heard(cell: Cell, result: dict[str, Any] | None, error: str | None) -> None:
+            self.assertIsNone(error)
+            found[cell.fault] = result or {}
+
+        lanes.run(cells, 2, 1, heard, threading.Event())
+        self.assertEqual((found["crash_after_send"]["held"], found["in_flight"]["held"]), (True, False))
+        self.assertEqual(found["in_flight"]["start_s"], 0.0)
+        self.assertGreater(found["crash_after_send"]["start_s"], 0.0)
 
     def test_a_name_that_is_not_there_is_said_before_anything_is_played(self) -> None:
         done = subprocess.run(
@@ -103,7 +119,7 @@ class Results(unittest.TestCase):
                 store.add(Cell("calendar", arm, "after_commit/none", number), result, None)
         said = overview({"calendar": store.of("calendar")}, self.folder)
         self.assertIn("took 1.50 times as long", said)
-        self.assertIn("1 of 3 run(s)", said)
+        self.assertIn("3 runs for 1 faults", said)
         self.assertIn("interlock adds 0.55 s", said)
 
     def test_every_kind_of_change_is_caught_and_a_forgery_by_its_signature(self) -> None:

@@ -30,6 +30,7 @@ class Fault:
         rule: a rule for the sandbox, for the first send.
         workers: how many processes are started after the death.
         redecided: the restarted model asks for something else, see the scenario's ``other_arguments``.
+        at_once: the next process has loaded its program beforehand, so that it looks while the service still works.
         latency_s: how long the service takes over the first send of each agent in a race; repeats are answered at once.
         wanted: how many effects the service must hold in the end.
         ours: a cell that goes beyond the reference scenarios.
@@ -42,6 +43,7 @@ class Fault:
     rule: Mapping[str, Any] | None = None
     workers: int = 1
     redecided: bool = False
+    at_once: bool = False
     latency_s: float = 0.0
     wanted: int = 1
     ours: bool = False
@@ -60,13 +62,18 @@ def common_faults(wanted: int = 1) -> dict[str, Fault]:
     """The cells that make sense at every service and are not in the reference."""
     return {
         "in_flight": Fault(
-            IN_FLIGHT, rule={"action": "hold", "seconds": HOLD_S, "executing": False}, wanted=wanted, ours=True
+            IN_FLIGHT,
+            rule={"action": "hold", "seconds": HOLD_S, "executing": False},
+            at_once=True,
+            wanted=wanted,
+            ours=True,
         ),
-        "stopped": Fault(BEFORE_SEND, how="stop", wanted=wanted, ours=True),
+        "stopped": Fault(BEFORE_SEND, how="stop", at_once=True, wanted=wanted, ours=True),
         "two_restarts": Fault(
             IN_FLIGHT,
             rule={"action": "hold", "seconds": HOLD_S, "executing": False},
             workers=2,
+            at_once=True,
             wanted=wanted,
             ours=True,
         ),

@@ -76,7 +76,9 @@ def settling(pairs: list[Pair]) -> str:
     for _, _, hand, ours in pairs:
         behind = min(hand["played"], ours["played"])
         runs[behind] = runs.get(behind, 0) + 1
-    counted = ", ".join(f"{count} of {number} run(s)" for number, count in sorted(runs.items()))
+    counted = ", ".join(
+        f"{number} run{'s' * (number > 1)} for {count} faults" for number, count in sorted(runs.items())
+    )
     started = [row["start_s"] for _, _, hand, ours in pairs for row in (hand, ours) if row["start_s"]]
     theirs = statistics.median(hand["own_s"] for _, _, hand, _ in pairs)
     mine = statistics.median(ours["own_s"] for _, _, _, ours in pairs)
@@ -84,15 +86,16 @@ def settling(pairs: list[Pair]) -> str:
     return (
         f"Settling, from the restart to the answer, without the waits that a rule asks for: interlock took "
         f"{statistics.median(ratios):.2f} times as long as the strongest hand-written tool (median over {len(pairs)} "
-        f"faults, {ratios[0]:.2f} to {ratios[-1]:.2f}); within {SLOWER} times in {within} of {len(pairs)}. Each ratio "
-        f"is one of medians: {counted}. "
+        f"faults, {ratios[0]:.2f} to {ratios[-1]:.2f}); within {SLOWER} times in {within} of {len(pairs)}. Behind "
+        f"each ratio are medians of so many runs: {counted}. "
         + (
             f"Of that a process takes {statistics.median(started):.1f} s to start and load, in every arm. "
             if started
             else ""
         )
         + f"What comes after took {theirs:.2f} s by hand and {mine:.2f} s with interlock (medians); interlock adds "
-        f"{more:.2f} s.\n"
+        f"{more:.2f} s. Every arm's process loads the same modules, interlock's among them, because the instants at "
+        "which a test kills are in there.\n"
     )
 
 

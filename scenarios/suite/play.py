@@ -111,6 +111,8 @@ class _Run:
         restarted = [said for said in own if said["work"].life > 1] or own
         last = max(restarted, key=lambda said: float(said["at"]))
         settle = float(last["at"]) - restart
+        # Of several restarted ones one may wait for another, which waits because a rule asks for it.
+        waiting = max(restarted, key=lambda said: judging.waited_by_rule_s(said["pauses"]))
         start = max(0.0, last["moments"]["loaded"] - restart)
         return {
             "cell": self.cell.name,
@@ -128,8 +130,8 @@ class _Run:
             "settle_s": round(settle, 3),
             "start_s": round(start, 3),
             "open_s": round(last["moments"]["ready"] - last["moments"]["acts"], 3),
-            "waits": judging.waits(last["pauses"]),
-            "waited_by_rule_s": judging.waited_by_rule_s(last["pauses"]),
+            "waits": judging.waits(waiting["pauses"]),
+            "waited_by_rule_s": min(round(settle, 3), judging.waited_by_rule_s(waiting["pauses"])),
             "outage_s": round(restart - death, 3),
             "raced": self._race(ledger, death),
             "notes": self.scenario.notes(ledger, self.work, self.fault),
@@ -157,7 +159,17 @@ class _Run:
         if fault.rule is not None:
             rule = {"body": self.scenario.sends_say, **fault.rule}
             self.world.control.fault(rule.pop("action"), *sends, **rule)
-        first = self._start(self.work, fault.die_at, fault.how)
+        again = replace(self.work, life=2)
+        if fault.redecided:
+            again = replace(again, arguments=self.scenario.other_arguments(self.work))
+        works = [replace(again, life=2 + number) for number in range(fault.workers)]
+        go, act = self.world.folder / "go", self.world.folder / "act"
+        first = self._start(
+            self.work, fault.die_at, fault.how, **{"SCENARIO_BARRIER": str(go)} if fault.at_once else {}
+        )
+        spares = [self._start(work, SCENARIO_STAND_BY=str(act)) for work in works] if fault.at_once else []
+        self._wait_for("loaded", spares)
+        go.touch()
         if fault.die_at is None:
             began = first.wait().event("ready")
             assert began is not None
@@ -172,11 +184,9 @@ class _Run:
         before = self.world.control.count(*sends)
         self.scenario.outage(self.world, self.work, fault.outage)
         self.others_requests = self.world.control.count(*sends) - before
-        again = replace(self.work, life=2)
-        if fault.redecided:
-            again = replace(again, arguments=self.scenario.other_arguments(self.work))
+        act.touch()
         restart = self.timeline.add("restarted", outage=fault.outage)
-        nexts = [self._start(replace(again, life=2 + number)) for number in range(fault.workers)]
+        nexts = spares or [self._start(work) for work in works]
         if fault.how == "stop":
             nexts[0].has_ended(STOPPED_S)
             self.timeline.add("goes on")
@@ -193,25 +203,21 @@ class _Run:
         a supervisor keeps one, and goes on when its agent has died.
         """
         token = self.world.folder / "first"
-        barrier = self.world.folder / "barrier"
-        barrier.mkdir()
+        go = self.world.folder / "go"
         race = {"SCENARIO_FIRST_DIES": str(self.fault.die_at), "SCENARIO_TOKEN": str(token)}
-        self.environment = {**self.environment, **race, "SCENARIO_BARRIER": str(barrier)}
+        self.environment = {**self.environment, **race, "SCENARIO_BARRIER": str(go)}
         works = {work.worker: work for work in self.scenario.agents(self.world, replace(self.work, arm=self.cell.arm))}
         agents = {name: self._start(work) for name, work in works.items()}
         calls = {name: self.world.folder / f"act-{name}" for name in works}
         spares = {
             name: self._start(replace(work, life=2), SCENARIO_STAND_BY=str(calls[name])) for name, work in works.items()
         }
-        deadline = time.monotonic() + SETTLED_S
-        while not _all_ready(agents.values(), "ready") or not _all_ready(spares.values(), "loaded"):
-            if time.monotonic() > deadline:
-                raise HarnessError("the agents did not get ready")
-            time.sleep(0.005)
+        self._wait_for("ready", agents.values())
+        self._wait_for("loaded", spares.values())
         if self.fault.latency_s and not isinstance(self.world.sandbox, LiveService):
             self.world.control.latency(self.fault.latency_s, *self.scenario.sends, times=len(works))
         self.timeline.add("go")
-        (barrier / "go").touch()
+        go.touch()
         name = ""
         while not name:
             running = any(agent.is_running() for agent in agents.values())
@@ -239,6 +245,17 @@ class _Run:
         self.timeline.add("acts", float(acts["at"]), worker=name)
         return [self._answer(agent) for agent in ended], death, death
 
+    def _wait_for(self, event: str, agents: Iterable[AgentProcess]) -> None:
+        """Wait until all of them have told of the event. Raises ``HarnessError`` if one ends or does not get there."""
+        deadline = time.monotonic() + SETTLED_S
+        for agent in agents:
+            while agent.life.event(event) is None:
+                if not agent.is_running():
+                    agent.wait()  # says why it ended
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"an agent did not get to {event}")
+                time.sleep(0.002)
+
     def _race(self, ledger: Mapping[str, Any], death: float) -> dict[str, Any]:
         """When the restarted agent acted, and when the others' effects came, in seconds after the death."""
         if not self.scenario.race:
@@ -264,13 +281,3 @@ class _Run:
             if time.monotonic() > deadline:
                 raise HarnessError("a request is held for ever")
             time.sleep(0.05)
-
-
-def _all_ready(agents: Iterable[AgentProcess], event: str) -> bool:
-    """Whether all of them have told of the event. Raises ``HarnessError`` if one has ended instead."""
-    for agent in agents:
-        if not agent.is_running():
-            agent.wait()  # says why it ended
-        if agent.life.event(event) is None:
-            return False
-    return True

@@ -51,19 +51,11 @@ def load(work: Work) -> Arm:
     return arm
 
 
-def stand_by() -> None:
-    """Where it is kept in reserve for another process: wait until that one has died."""
-    name = os.environ.get("SCENARIO_STAND_BY")
+def wait_for(variable: str) -> None:
+    """Wait until the file is there that an environment variable names; not at all where it names none."""
+    name = os.environ.get(variable)
     deadline = time.monotonic() + 120
     while name and not Path(name).exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
-
-
-def barrier(work: Work) -> None:
-    """Where several agents are to start together: wait until they are told to."""
-    name = os.environ.get("SCENARIO_BARRIER")
-    deadline = time.monotonic() + 60
-    while name and work.life == 1 and not (Path(name) / "go").exists() and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
@@ -100,7 +92,7 @@ def main() -> int:
     chosen = load(work)
     hear_pauses()
     tell("loaded", {})
-    stand_by()
+    wait_for("SCENARIO_STAND_BY")  # kept in reserve for another process, until that one has died
     tell("acts", {})
     tool = chosen.make(work)
 
@@ -123,7 +115,7 @@ def main() -> int:
         message = None  # resume where the thread stopped
     first_dies(work)
     tell("ready", {})
-    barrier(work)
+    wait_for("SCENARIO_BARRIER")  # where several start together, until all are ready
     further: Any = {"durability": "sync"} if saver is not None else {}
     conversation = agent.invoke(message, config, **further)
     answer = conversation["messages"][-2]
