@@ -22,10 +22,11 @@ from langgraph.types import Command
 
 from interlock_tools import DefinitionError, Gate
 from interlock_tools.journal.sqlite import SqliteJournal
-from interlock_tools.langchain import ApprovalMiddleware, GatedTool, InterlockMiddleware
+from interlock_tools.langchain import ApprovalMiddleware, GatedTool, InterlockMiddleware, RecordedReview
 from interlock_tools.langchain.testing import ScriptedModel, says
 
 CONFIG: Any = {"configurable": {"request_id": "case-1", "thread_id": "t1", "approver": "ann"}}
+YES = {"pi_1": {"type": "approve"}, "pi_2": {"type": "approve"}}
 ASK = {"messages": [HumanMessage("Refund both.")]}
 
 
@@ -261,6 +262,101 @@ class LangChainsOwn(InterruptCase):
                     resume = by_payment(paused, dict(zip(("pi_1", "pi_2"), decisions, strict=True)))
                 agent.invoke(resume, config)
                 self.assertEqual(sorted(self.sent), [("pi_1", 7), ("pi_2", 2000)])
+
+
+class Recorded(InterruptCase):
+    """``HumanInTheLoopMiddleware`` with its answers written to the journal."""
+
+    def reviewed(self, mode: str, *decisions: Any, gate: Gate | None = None, **options: Any) -> tuple[Any, list[str]]:
+        """Run an agent whose two calls are reviewed, answer, and return the agent and the outcomes."""
+        tool = self.tool(gate, **options)
+        review = HumanInTheLoopMiddleware({"refund": True}, interrupt_mode=mode)  # type: ignore[arg-type]
+        agent = self.agent(tool, RecordedReview(review, [tool]))
+        config: Any = {"configurable": {"request_id": mode, "thread_id": mode, "approver": "ann"}}
+        paused = agent.invoke({"messages": [HumanMessage("Refund both.")]}, config)
+        self.assertEqual(self.sent, [])
+        resume: Command[Any] = Command(resume={"decisions": list(decisions)})
+        if mode == "per_call":
+            resume = by_payment(paused, dict(zip(("pi_1", "pi_2"), decisions, strict=True)))
+        done = agent.invoke(resume, config)
+        told = [one.artifact["outcome"] if one.artifact else "no artifact" for one in self.answers(done)]
+        return agent, told
+
+    def test_approved_and_rejected(self) -> None:
+        for mode in ("batched", "per_call"):
+            with self.subTest(mode):
+                self.sent.clear()
+                gate = self.open()
+                _, told = self.reviewed(mode, {"type": "approve"}, {"type": "reject", "message": "no"}, gate=gate)
+                self.assertEqual(sorted(told), ["COMMITTED", "no artifact"])
+                self.assertEqual(self.sent, [("pi_1", 2000)])
+                rows = [row for row in gate.journal.effects() if row.request_key.startswith(mode)]
+                found = {str(gate.outcome(row.effect_id)): gate.approval(row.effect_id) for row in rows}
+                self.assertEqual(set(found), {"COMMITTED", "REFUSED:rejected"})
+                self.assertEqual({one.by for one in found.values() if one}, {"ann"})
+
+    def test_an_edit_is_a_new_decision_and_is_what_is_sent(self) -> None:
+        edit = {"type": "edit", "edited_action": {"name": "refund", "args": {"payment": "pi_1", "amount": 7}}}
+        for mode in ("batched", "per_call"):
+            with self.subTest(mode):
+                self.sent.clear()
+                _, told = self.reviewed(mode, edit, {"type": "approve"}, gate=self.open())
+                self.assertEqual((told, sorted(self.sent)), (["COMMITTED"] * 2, [("pi_1", 7), ("pi_2", 2000)]))
+
+    def test_an_answer_in_the_tool_s_place_sends_nothing(self) -> None:
+        respond = {"type": "respond", "message": "already done by hand"}
+        for mode in ("batched", "per_call"):
+            with self.subTest(mode):
+                self.sent.clear()
+                gate = self.open()
+                self.reviewed(mode, respond, {"type": "approve"}, gate=gate)
+                self.assertEqual(self.sent, [("pi_2", 2000)])
+                rows = [row for row in gate.journal.effects() if row.request_key == f"{mode}:pi_1"]
+                self.assertEqual([str(gate.outcome(row.effect_id)) for row in rows], ["REFUSED:rejected"])
+
+    def test_what_is_done_is_asked_about_again_and_not_done_again(self) -> None:
+        for mode in ("batched", "per_call"):
+            with self.subTest(mode):
+                self.sent.clear()
+                agent, _ = self.reviewed(mode, {"type": "approve"}, {"type": "approve"}, gate=self.open())
+                config: Any = {"configurable": {"request_id": mode, "thread_id": f"{mode} again", "approver": "ann"}}
+                paused = agent.invoke({"messages": [HumanMessage("Refund both.")]}, config)
+                resume: Command[Any] = Command(resume={"decisions": [{"type": "approve"}] * 2})
+                if mode == "per_call":
+                    resume = by_payment(paused, YES)
+                done = agent.invoke(resume, config)
+                self.assertEqual((self.outcomes(done), len(self.sent)), (["COMMITTED"] * 2, 2))
+
+    def test_under_asyncio(self) -> None:
+        for mode in ("batched", "per_call"):
+            with self.subTest(mode):
+                self.sent.clear()
+                tool = self.tool(self.open())
+                review = HumanInTheLoopMiddleware({"refund": True}, interrupt_mode=mode)  # type: ignore[arg-type]
+                agent = self.agent(tool, RecordedReview(review, [tool]))
+                config: Any = {"configurable": {"request_id": f"a{mode}", "thread_id": f"a{mode}"}}
+
+                async def run(agent: Any = agent, config: Any = config, mode: str = mode) -> Any:
+                    paused = await agent.ainvoke({"messages": [HumanMessage("Refund both.")]}, config)
+                    resume: Command[Any] = Command(resume={"decisions": [{"type": "approve"}] * 2})
+                    if mode == "per_call":
+                        resume = by_payment(paused, YES)
+                    return await agent.ainvoke(resume, config)
+
+                self.assertEqual(self.outcomes(asyncio.run(run())), ["COMMITTED"] * 2)
+
+    def test_its_own_predicate_decides_and_what_it_lets_pass_is_not_approved(self) -> None:
+        tool = self.tool()
+        config: Any = {"allowed_decisions": ["approve"], "when": lambda request: False}
+        review = HumanInTheLoopMiddleware({"refund": config})
+        done = self.agent(tool, RecordedReview(review, [tool])).invoke(ASK, CONFIG)
+        self.assertEqual((self.outcomes(done), self.sent), (["IN_FLIGHT:awaiting_approval"] * 2, []))
+
+    def test_what_is_wrong(self) -> None:
+        tool = self.tool()
+        for review, tools in ((None, [tool]), (HumanInTheLoopMiddleware({"other": True}), [tool])):
+            with self.assertRaises(DefinitionError):
+                RecordedReview(review, tools)  # type: ignore[arg-type]
 
 
 class ToolsThatAreThere(InterruptCase):

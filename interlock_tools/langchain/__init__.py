@@ -14,18 +14,22 @@ from .wrapping import wrap
 
 if TYPE_CHECKING:
     from .middleware import InterlockMiddleware
+    from .recorded_review import RecordedReview
     from .reviewing import ApprovalMiddleware
+
+_LAZY = {
+    "ApprovalMiddleware": ".reviewing",
+    "InterlockMiddleware": ".middleware",
+    "RecordedReview": ".recorded_review",
+}
+"""Names that need LangChain itself, by the module that has them."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "InterlockMiddleware":  # LangChain itself is needed for these two alone
-        from .middleware import InterlockMiddleware
+    if name in _LAZY:
+        from importlib import import_module
 
-        return InterlockMiddleware
-    if name == "ApprovalMiddleware":
-        from .reviewing import ApprovalMiddleware
-
-        return ApprovalMiddleware
+        return getattr(import_module(_LAZY[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -34,6 +38,7 @@ __all__ = [
     "GatedTool",
     "GatedToolkit",
     "InterlockMiddleware",
+    "RecordedReview",
     "Source",
     "effect_tool",
     "from_config",
