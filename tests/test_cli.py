@@ -172,7 +172,18 @@ def refund(case: str, becomes: list, *, idempotency_key: str):
 class Help(CliCase):
     def test_help_of_every_command(self) -> None:
         texts = []
-        commands = ("show", "pending", "approve", "reject", "resolve", "redecide", "recover", "watch", "prune")
+        commands = (
+            "show",
+            "pending",
+            "approve",
+            "reject",
+            "resolve",
+            "redecide",
+            "recover",
+            "watch",
+            "prune",
+            "mcp-proxy",
+        )
         for arguments in ((), *((command,) for command in commands)):
             code, out, _ = self.run_cli(*arguments, "--help", journal=False)
             self.assertEqual(code, 0)

@@ -7,6 +7,7 @@ import typer
 from .approve import approve, reject
 from .exits import TABLE
 from .keys import keys
+from .mcp_proxy import mcp_proxy
 from .pending import pending
 from .prune import prune
 from .receipt import receipt
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 for command in (show, pending, approve, reject, resolve, redecide, recover, receipt, reconcile, watch, prune):
     app.command()(command)
+app.command("mcp-proxy")(mcp_proxy)
 app.add_typer(keys, name="keys")
 app.add_typer(witness, name="witness")
 

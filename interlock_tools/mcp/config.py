@@ -1,0 +1,223 @@
+"""The proxy's configuration: which tools are gated, and what their operator says about each."""
+
+from __future__ import annotations
+
+import json
+import string
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from ..contract import DEFAULT_SEND_TIMEOUT
+from ..errors import DefinitionError
+
+REQUEST, KEY = "request", "key"
+"""What a template may name besides a call's arguments: the request reference and, in ``lookup``, the effect id."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A tool of the same server that only reads: which, and its arguments as templates over those of the call."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    fields: tuple[str, ...] = ()
+
+    @property
+    def takes_key(self) -> bool:
+        return any(KEY in _names(text) for text in self.arguments.values() if isinstance(text, str))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One gated tool. See ``docs/adapters.md`` for what each field means."""
+
+    tool: str
+    effect: str
+    key: str
+    key_argument: str | None = None
+    dedupes: timedelta | None = None
+    lookup: Reading | None = None
+    lookup_lag: timedelta = timedelta(0)
+    premises: Reading | None = None
+    expect: Mapping[str, Any] | None = None
+    send_timeout: timedelta = DEFAULT_SEND_TIMEOUT
+    requires_approval: bool = False
+    error_proves_nothing_done: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """What ``load`` found."""
+
+    journal: str
+    rules: Mapping[str, Rule]
+    request_env: str | None = None
+    request_meta: str | None = None
+    signing: str | None = None
+    wait_s: float = 0.0
+
+
+def load(path: Path) -> Config:
+    """Read a configuration file.
+
+    Raises:
+        DefinitionError: it cannot be read, or something in it is wrong; it says where.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # pyright: ignore[reportMissingImports]
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DefinitionError(f"{path}: {error}") from None
+    top = _Table(str(path), given)
+    request = _Table(f"{path}: [request]", top.take("request", dict, {}))
+    env, meta = request.take("env", str, None), request.take("meta", str, None)
+    request.done()
+    if env is None and meta is None:
+        raise DefinitionError(f"{path}: [request] says where the request reference comes from: env = …, meta = …")
+    journal = top.take("journal", str)
+    if "://" not in journal:
+        journal = str(path.parent / journal)
+    signing = top.take("signing", str, None)
+    wait_s = top.take("wait_s", (int, float), 0)
+    rules = {name: _rule(path, name, table) for name, table in top.take("tools", dict).items()}
+    top.done()
+    if not rules:
+        raise DefinitionError(f"{path}: [tools.NAME] names the tools that are gated; there is none")
+    _check_names(path, rules)
+    return Config(journal, rules, env, meta, None if signing is None else str(path.parent / signing), float(wait_s))
+
+
+def _check_names(path: Path, rules: Mapping[str, Rule]) -> None:
+    effects = [rule.effect for rule in rules.values()]
+    if len(set(effects)) < len(effects):
+        raise DefinitionError(f"{path}: two tools have one effect name; each needs its own")
+    for rule in rules.values():
+        for reading in (rule.lookup, rule.premises):
+            if reading is not None and reading.tool in rules:
+                raise DefinitionError(f"{path}: [tools.{rule.tool}] reads by {reading.tool}, which is gated itself")
+
+
+def _rule(path: Path, name: str, given: Any) -> Rule:
+    table = _Table(f"{path}: [tools.{name}]", given)
+    key = table.template("key", "{request}")
+    if REQUEST not in _names(key):
+        raise DefinitionError(f"{table.where}: key must name {{request}}, which the application supplies")
+    dedupes = table.seconds("dedupes_s", None)
+    rule = Rule(
+        tool=name,
+        effect=table.take("effect", str, f"mcp.{name}"),
+        key=key,
+        key_argument=table.take("key_argument", str, None),
+        dedupes=dedupes,
+        lookup=_reading(table, "lookup"),
+        lookup_lag=table.seconds("lookup_lag_s", timedelta(0)) or timedelta(0),
+        premises=_reading(table, "premises"),
+        expect=table.take("expect", dict, None),
+        send_timeout=table.seconds("send_timeout_s", DEFAULT_SEND_TIMEOUT) or DEFAULT_SEND_TIMEOUT,
+        requires_approval=table.take("requires_approval", bool, False),
+        error_proves_nothing_done=table.take("error_proves_nothing_done", bool, False),
+    )
+    table.done()
+    if dedupes is not None and rule.key_argument is None:
+        raise DefinitionError(f"{table.where}: dedupes_s rests on a key; key_argument says which argument takes it")
+    if rule.premises is not None and rule.premises.takes_key:
+        raise DefinitionError(f"{table.where}: premises cannot take {{{KEY}}}")
+    return rule
+
+
+def _reading(table: _Table, name: str) -> Reading | None:
+    given = table.take(name, dict, None)
+    if given is None:
+        return None
+    inner = _Table(f"{table.where} {name}", given)
+    arguments = inner.take("arguments", dict, {})
+    for text in arguments.values():
+        if isinstance(text, str):
+            _names(text, inner.where)
+    fields = inner.take("fields", list, [])
+    reading = Reading(inner.take("tool", str), arguments, tuple(str(one) for one in fields))
+    inner.done()
+    return reading
+
+
+class _Table:
+    """A table of the file, of which every entry must be understood."""
+
+    def __init__(self, where: str, given: Any) -> None:
+        if not isinstance(given, dict):
+            raise DefinitionError(f"{where} must be a table")
+        self.where = where
+        self.left = dict(given)
+
+    def take(self, name: str, kind: Any, *default: Any) -> Any:
+        if name not in self.left and default:
+            return default[0]
+        found = self.left.pop(name, None)
+        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+            raise DefinitionError(f"{self.where}: {name} is missing, or not what it must be")
+        return found
+
+    def seconds(self, name: str, default: timedelta | None) -> timedelta | None:
+        found = self.take(name, (int, float), None)
+        if found is None:
+            return default
+        if not 0 <= found < 1e9:
+            raise DefinitionError(f"{self.where}: {name} is a number of seconds")
+        return timedelta(seconds=found)
+
+    def template(self, name: str, default: str) -> str:
+        text: str = self.take(name, str, default)
+        _names(text, self.where)
+        return text
+
+    def done(self) -> None:
+        if self.left:
+            raise DefinitionError(f"{self.where}: {', '.join(sorted(map(str, self.left)))} means nothing here")
+
+
+def _names(text: str, where: str = "template") -> set[str]:
+    """The names in a template. Raises ``DefinitionError`` for anything but plain ``{name}``."""
+    try:
+        parts = [part for part in string.Formatter().parse(text) if part[1] is not None]
+    except ValueError as error:
+        raise DefinitionError(f"{where}: {text!r}: {error}") from None
+    for _, name, spec, conversion in parts:
+        if not name or spec or conversion or set(".[]") & set(name):
+            raise DefinitionError(f"{where}: {text!r} may hold names in braces and nothing else")
+    return {str(name) for _, name, _, _ in parts}
+
+
+def fill(text: str, values: Mapping[str, Any], exact: tuple[str, ...] = ()) -> str:
+    """Fill a template in. Values stand as JSON, so that no two calls can be taken for one; those in ``exact`` as text.
+
+    Raises ``KeyError`` for a value that the call does not have.
+    """
+    parts = []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        parts.append(literal)
+        if name is not None:
+            value = values[name]
+            plain = name in exact and isinstance(value, str)
+            parts.append(value if plain else json.dumps(value, sort_keys=True, ensure_ascii=False))
+    return "".join(parts)
+
+
+def filled(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a reading tool. A template that is one name alone gives the value as it is, of its own type."""
+    found: dict[str, Any] = {}
+    for name, text in arguments.items():
+        names = _names(text) if isinstance(text, str) else set()
+        if not names:
+            found[name] = text
+        elif len(names) == 1 and text == f"{{{next(iter(names))}}}":
+            found[name] = values[next(iter(names))]
+        else:
+            found[name] = fill(text, values, tuple(names))
+    return found

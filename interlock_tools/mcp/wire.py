@@ -1,0 +1,57 @@
+"""JSON-RPC messages, one a line, as MCP has them on standard input and output."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_LINE = 64 * 1024 * 1024
+"""Longest line, in bytes."""
+
+PARSE_ERROR, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32602, -32603
+
+
+def parse(line: bytes) -> Any:
+    """Return the message of a line. Raises ``ValueError``, also where a name stands twice.
+
+    With a name twice, the server may read another message than the proxy did.
+    """
+    try:
+        return json.loads(line.decode("utf-8"), object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return made
+
+
+def line_of(message: Any) -> bytes:
+    """Return a message as a line, in ASCII, so that every reader takes it for one line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def one_line(line: bytes) -> bool:
+    """Whether every reader takes this for one line. Some end lines at a carriage return or at Unicode's separators,
+    and would read another message out of the middle of it."""
+    return len(line.decode("utf-8").splitlines()) == 1
+
+
+def answer(request_id: Any, result: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error(request_id: Any, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+
+
+def is_answer(message: Any) -> bool:
+    return isinstance(message, dict) and "id" in message and "method" not in message
+
+
+def id_of(message: dict[str, Any]) -> str:
+    """A message's id as a key: 1 and "1" are two."""
+    return json.dumps(message.get("id"))

@@ -1,0 +1,280 @@
+"""The proxy between a real MCP server in a process of its own and the official client; and what no client writes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
+
+from interlock_tools import DefinitionError, Gate
+from interlock_tools.mcp.config import fill, load
+from interlock_tools.mcp.gating import OUTCOME
+
+HERE = Path(__file__).resolve().parent
+PROXY = [sys.executable, "-c", "from interlock_tools.cli.main import main; main()", "mcp-proxy"]
+CONFIG = """
+journal = "gate.db"
+[request]
+env = "SHOP_REQUEST"
+meta = "shop.example/request"
+[tools.create_refund]
+effect = "shop.refund"
+key = "{request}:{payment}"
+lookup = {tool = "find_refund", arguments = {payment = "{payment}"}}
+[tools.create_credit]
+premises = {tool = "payment_status", arguments = {payment = "{payment}"}, fields = ["disputed"]}
+expect = {disputed = false}
+key = "{request}:{payment}"
+key_argument = "idempotency_key"
+dedupes_s = 86400
+[tools.delete_account]
+key = "{request}:{account}"
+"""
+REFUND = {"payment": "pi_1", "amount": 500}
+
+
+class ProxyCase(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.config = self.folder / "gate.toml"
+        self.config.write_text(CONFIG)
+        self.server = [sys.executable, str(HERE / "mcp_server.py"), str(self.folder)]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {"PYTHONPATH": os.environ.get("PYTHONPATH") or str(HERE.parent), "COLUMNS": "100", **more}
+
+    @contextlib.asynccontextmanager
+    async def client(self, mode: str = "legacy", **environment: str) -> AsyncIterator[Client]:
+        """The official client, in front of the proxy, in front of the server."""
+        proxy = [*PROXY, "--config", str(self.config), "--", *self.server]
+        args = ["-c", 'echo $$ > "$0"; exec "$@"', str(self.folder / "pid"), *proxy]
+        parameters = StdioServerParameters(command="sh", args=args, env=self.environment(**environment))
+        with (self.folder / "stderr").open("a") as errors:
+            async with Client(stdio_client(parameters, errors), mode=mode) as client:
+                yield client
+
+    def ledger(self) -> list[dict[str, Any]]:
+        path = self.folder / "ledger"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def outcome(self, result: Any) -> str:
+        return str((result.meta or {})[OUTCOME]["outcome"])
+
+
+class Serving(ProxyCase):
+    """Two lives of a proxy: the first is killed in the middle of two calls."""
+
+    def test_it_serves_is_killed_and_goes_on(self) -> None:
+        (self.folder / "disputed").write_text("pi_9")
+        asyncio.run(self.first_life())
+        asyncio.run(self.second_life())
+
+    async def first_life(self) -> None:
+        async with self.client() as client:
+            await self.passes_everything_else_on(client)
+            await self.gates_what_is_named(client)
+            await self.refuses_what_is_no_request(client)
+            await self.is_killed_in_two_calls(client)
+
+    async def second_life(self) -> None:
+        """Now by the revision of the protocol that has no handshake."""
+        async with self.client("auto", SHOP_REQUEST="case-2") as client:
+            await self.has_found_what_was_done(client)
+            await self.reads_premises_and_fills_in_the_key(client)
+
+    async def passes_everything_else_on(self, client: Client) -> None:
+        told: list[float] = []
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            told.append(done)
+
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        self.assertIsNone(tools["create_refund"].output_schema)
+        self.assertIsNotNone(tools["payment_status"].output_schema)
+        self.assertEqual(set(tools["create_credit"].input_schema["properties"]), {"payment", "amount"})
+        hours = (await client.read_resource("shop://hours")).contents[0]
+        self.assertEqual(getattr(hours, "text", None), "9 to 5")
+        counted = await client.call_tool("count", {"upto": 3}, progress_callback=progress)
+        self.assertEqual((counted.structured_content, told), ({"result": 3}, [1, 2, 3]))
+
+    async def gates_what_is_named(self, client: Client) -> None:
+        case = {"shop.example/request": "case-1"}
+        first = await client.call_tool("create_refund", REFUND, meta=case)
+        self.assertEqual((first.structured_content["id"], self.outcome(first)), ("re_1", "COMMITTED"))
+        again = await client.call_tool("create_refund", REFUND, meta=case)
+        self.assertEqual((self.outcome(again), again.is_error), ("COMMITTED", False))
+        self.assertIn("re_1", again.content[1].text)
+        other = await client.call_tool("create_refund", {**REFUND, "amount": 700}, meta=case)
+        self.assertEqual(self.outcome(other), "REFUSED:conflicting_payload")
+        self.assertEqual(len(self.ledger()), 1)
+        failed = await client.call_tool("delete_account", {"account": "locked"}, meta=case)
+        self.assertEqual((self.outcome(failed), failed.is_error), ("AMBIGUOUS:no_evidence", False))
+
+    async def refuses_what_is_no_request(self, client: Client) -> None:
+        before = self.recorded()
+        meta = {"shop.example/request": "case-3"}
+        for wrong in ({**REFUND, "amount": "5"}, {**REFUND, "request": "case-4"}, {"payment": "pi_1"}):
+            refused = await client.call_tool("create_refund", wrong, meta=meta)
+            self.assertTrue(refused.is_error)
+            self.assertIn("Nothing was recorded or sent", refused.content[0].text)
+        own = await client.call_tool("create_credit", {**REFUND, "idempotency_key": "k"}, meta=meta)
+        self.assertTrue(own.is_error)
+        with self.assertRaisesRegex(Exception, "no request reference"):
+            await client.call_tool("create_refund", REFUND)
+        self.assertEqual((self.recorded(), len(self.ledger())), (before, 1))
+
+    async def is_killed_in_two_calls(self, client: Client) -> None:
+        """Kill the proxy after the server has acted twice and before it has answered."""
+        (self.folder / "hold").touch()
+        case = {"shop.example/request": "case-2"}
+        calls = [
+            asyncio.ensure_future(client.call_tool("create_refund", {"payment": "pi_2", "amount": 7}, meta=case)),
+            asyncio.ensure_future(client.call_tool("delete_account", {"account": "a"}, meta=case)),
+        ]
+        for _ in range(3000):
+            if len(self.ledger()) == 3:
+                break
+            await asyncio.sleep(0.01)
+        os.kill(int((self.folder / "pid").read_text()), signal.SIGKILL)
+        self.assertEqual([isinstance(end, Exception) for end in await asyncio.gather(*calls, return_exceptions=True)],
+                         [True, True])  # fmt: skip
+        (self.folder / "hold").unlink()
+
+    async def has_found_what_was_done(self, client: Client) -> None:
+        told = await client.call_tool("create_refund", {"payment": "pi_2", "amount": 7})
+        shown = (told.meta or {})[OUTCOME]
+        self.assertEqual((shown["outcome"], shown["via"], told.is_error), ("COMMITTED", "lookup", False))
+        self.assertIn('"pi_2"', told.content[1].text)
+        told = await client.call_tool("delete_account", {"account": "a"})
+        self.assertEqual((self.outcome(told), told.is_error), ("AMBIGUOUS:no_evidence", False))
+        self.assertIn("a person has to look", told.content[0].text)
+        self.assertEqual(len(self.ledger()), 3)
+        said = (self.folder / "stderr").read_text()
+        self.assertIn("recovered: COMMITTED", said)
+        self.assertIn("recovered: AMBIGUOUS:no_evidence", said)
+
+    async def reads_premises_and_fills_in_the_key(self, client: Client) -> None:
+        made = await client.call_tool("create_credit", REFUND)
+        self.assertEqual(made.structured_content["key"], (made.meta or {})[OUTCOME]["effect_id"])
+        refused = await client.call_tool("create_credit", {**REFUND, "payment": "pi_9"})
+        self.assertEqual(self.outcome(refused), "REFUSED:premise_not_met")
+        self.assertEqual(len(self.ledger()), 4)
+
+    def recorded(self) -> int:
+        gate = Gate(self.folder / "gate.db")
+        try:
+            return len(gate.journal.effects())
+        finally:
+            gate.close()
+
+
+RAW_SERVER = """
+import json, sys
+for line in sys.stdin:
+    sys.stderr.write("GOT " + line); sys.stderr.flush()
+    message = json.loads(line)
+    for one in message if isinstance(message, list) else [message]:
+        if "id" in one and "method" in one:
+            tools = [{"name": "act", "inputSchema": {"type": "object", "properties": {}}}]
+            result = {"content": [], "structuredContent": {"n": 1}}
+            result = {"tools": tools} if one["method"] == "tools/list" else result
+            print(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result": result}), flush=True)
+"""
+
+
+class Lines(ProxyCase):
+    """What a careless or hostile client may write; the server shows every line that reaches it."""
+
+    def test_no_way_around_the_gate(self) -> None:
+        self.config.write_text('journal = "gate.db"\n[request]\nenv = "R"\n[tools.act]\n')
+        call = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"act","arguments":{}%s}}'
+        lines = [
+            '{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"act"}}',
+            '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"act","arguments":{}}}',
+            '{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"act","arguments":{}}}',
+            call % (2, ',"task":{}'),
+            "{not json",
+            "[" * 100000,
+            "[" + call % (3, "") + "," + call % ('"3"', "") + ',{"jsonrpc":"2.0","id":4,"method":"ping"}]',
+            '{"x":\r' + call % (6, "") + "\r}",
+            '{"x":"\u2028' + call.replace('"', '\\"') % (7, "") + '\u2028"}',
+            '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"other","arguments":{"x":1.50}}}',
+        ]
+        command = [*PROXY, "--config", str(self.config), "--", sys.executable, "-c", RAW_SERVER]
+        done = subprocess.run(
+            command,
+            input="".join(f"{line}\n" for line in lines).encode(),
+            capture_output=True,
+            timeout=60,
+            env=self.environment(R="case-1"),
+        )
+        said = done.stderr.decode()
+        got = [line[4:] for line in said.split("\n") if line.startswith("GOT ")]
+        calls = [line for line in got if '"act"' in line and '"x"' not in line]
+        self.assertEqual((len(calls), "interlock-" in calls[0]), (1, True), said)
+        self.assertEqual(sum('"x"' in line for line in got), 3)
+        self.assertTrue(all(line.isascii() and "\r" not in line for line in got))
+        self.assertIn(lines[-1], got)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        by_id = {json.dumps(answer["id"]): answer for answer in answers if answer["id"] is not None}
+        self.assertEqual(set(by_id), {"2", "3", '"3"', "4", "5"}, said)
+        self.assertTrue(by_id["2"]["result"]["isError"])
+        outcomes = [by_id[key]["result"]["_meta"][OUTCOME]["outcome"] for key in ("3", '"3"')]
+        self.assertEqual(sorted(outcomes)[0], "COMMITTED")
+        self.assertEqual(sum(answer["id"] is None for answer in answers), 3)
+        self.assertEqual(done.returncode, 0)
+
+
+class Configuration(ProxyCase):
+    def test_the_one_in_the_documentation_is_understood(self) -> None:
+        page = (HERE.parent / "docs" / "adapters.md").read_text(encoding="utf-8")
+        self.config.write_text(page.split("```toml\n")[1].split("```")[0])
+        rule = load(self.config).rules["create_refund"]
+        self.assertEqual((rule.effect, rule.key_argument), ("shop.refund", "idempotency_key"))
+
+    def test_what_is_wrong_is_said_before_anything_starts(self) -> None:
+        head = 'journal = "gate.db"\n[request]\nenv = "R"\n'
+        for text, words in (
+            ("", "request reference comes from"),
+            (head, "tools is missing"),
+            (head + '[tools.a]\nkey = "{id}"\n', "key must name {request}"),
+            (head + '[tools.a]\nkey = "{request.x}"\n', "names in braces"),
+            (head + "[tools.a]\nkees = 1\n", "kees means nothing"),
+            (head + "[tools.a]\ndedupes_s = 5\n", "key_argument"),
+            (head + '[tools.a]\nlookup = {tool = "a"}\n', "gated itself"),
+            (head + "[tools.a]\nlookup = {}\n", "tool is missing"),
+            (head + '[tools.a]\neffect = "x"\n[tools.b]\neffect = "x"\n', "two tools"),
+            (head + "[tools.a]\nsend_timeout_s = true\n", "send_timeout_s"),
+            ("[", "gate.toml"),
+        ):
+            with self.subTest(words=words):
+                self.config.write_text(text)
+                with self.assertRaises(DefinitionError) as caught:
+                    load(self.config)
+                self.assertIn(words, str(caught.exception))
+
+    def test_no_two_calls_fill_a_key_in_alike(self) -> None:
+        keys = {
+            fill("{request}:{a}:{b}", {"request": "r", "a": a, "b": b}, ("request",))
+            for a, b in (("x:y", "z"), ("x", "y:z"), ('x":"y', "z"), (1, "1"), ("1", 1), ([1], 1))
+        }
+        self.assertEqual(len(keys), 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
