@@ -282,10 +282,19 @@ class Gate:
             return outcome_of_tombstone(gone, row.name, row.request_key)
 
     def pending(self) -> list[Outcome]:
-        """Return what waits for a person, oldest first: ambiguous effects, and ones that wait for an approval."""
+        """Return what waits for a person: effects that are ambiguous or wait for an approval, oldest first, and then
+        refused ones that a later answer of the service contradicts."""
         waits = (Phase.AMBIGUOUS.value, Phase.PROPOSED.value)
         found = [self.outcome(row.effect_id) for row in self.open_effects() if row.phase in waits]
+        found += [self.outcome(row.effect_id) for row in self._watched() if row.phase == Phase.REFUSED.value]
         return [one for one in found if one.status is Status.AMBIGUOUS or one.reason is Reason.AWAITING_APPROVAL]
+
+    def _watched(self) -> list[EffectRow]:
+        """Return what is on the list of those to look at; refused effects are, where a later answer contradicts it."""
+        rows: list[EffectRow] = []
+        while page := self.journal.watched(rows[-1].position if rows else 0, 200):
+            rows.extend(page)
+        return rows
 
     def open_effects(self) -> list[EffectRow]:
         """Return the rows of all effects that are not closed, oldest first."""

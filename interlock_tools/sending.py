@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .backoff import pause_s
-from .commands import Call, Sleep
+from .commands import Call, Sleep, Work
 from .core.decide import FOREVER, Step, dedup_window_left_ms
 from .core.ends import End, Ending, conclude
 from .core.entries import Kind
@@ -199,6 +199,13 @@ class Sender(Recorder):
         """
         return self.definition.contract_for(state.facts).dedupes_ms == FOREVER or on_send.deadline_ms is not None
 
+    def _have_it_looked_at(self) -> Steps:
+        """Put it on the list of what somebody has to look at. Its record says so too, whatever becomes of the list."""
+        try:
+            yield Work(self.journal.look_at, (self.effect_id, self.journal.now().wall_ms))
+        except JournalError as error:
+            log.error("effect %s: it could not be put before a person: %s", self.effect_id, describe(error))
+
     def _record_end(self, state: State, number: int, end: End) -> Steps:
         """Append what the end of a send proves. Another's entries in between are taken into account."""
         failure: JournalError | None = None
@@ -210,14 +217,17 @@ class Sender(Recorder):
             if bodies[-1][0] is Kind.LATE and end.ending is Ending.EVIDENCE and state.phase is Phase.REFUSED:
                 log.error("effect %s was refused, and a later answer shows that it happened", self.effect_id)
             try:
-                return (yield from self.append(state, bodies))
+                after = yield from self.append(state, bodies)
+                if after.contradicted and after.phase is Phase.REFUSED:
+                    yield from self._have_it_looked_at()
+                return after
             except Conflict:
                 pass
             except JournalError as error:
                 failure = error
                 yield Sleep(pause_s(attempt, 0.05, 0.5), "the journal could not be written")
             try:
-                after: State = yield from self.load()
+                after = yield from self.load()
             except JournalError as error:
                 failure = error
                 continue

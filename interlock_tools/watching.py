@@ -118,6 +118,9 @@ class Watcher:
             state = fold(self.journal.entries(row.effect_id))
             if state.phase is Phase.AMBIGUOUS:
                 self._tell_ambiguous(row, state)
+            elif state.phase is Phase.REFUSED and state.contradicted:
+                self._tell("ambiguous", row, state)  # and again, until a person has settled it
+                self.journal.look_at(row.effect_id, self._in_s(LONGEST_PAUSE_S))
             elif state.phase is Phase.COMMITTED or (state.phase is Phase.RESOLVED and _landed(state)):
                 by_name.setdefault(row.name, []).append((row, state))
             else:

@@ -415,6 +415,15 @@ class Late(GateCase):
         self.assertEqual(self.body(outcome, "late")["result"]["evidence"], {"id": "re_1"})
         self.assertOutcome(refund("1"), "AMBIGUOUS:unverifiable")
         self.assertEqual(len(self.service.requests), 1)
+        (waits,) = self.gate.pending()
+        self.assertEqual((waits.effect_id, str(waits)), (outcome.effect_id, "AMBIGUOUS:unverifiable"))
+        told: list[str] = []
+        for _ in range(2):
+            self.clock.advance(24 * 3600)
+            self.gate.watch(hooks=[lambda notice: told.append(f"{notice.event} {notice.outcome.effect_id}")])
+        self.assertEqual(told, [f"ambiguous {outcome.effect_id}"] * 2, "told again until a person has settled it")
+        self.gate.resolve(outcome.effect_id, landed=True, by="ann", why="seen in the ledger")
+        self.assertEqual(self.gate.pending(), [])
 
     def test_it_is_never_decided_again_and_a_person_settles_it(self) -> None:
         from interlock_tools import NotDecidable
