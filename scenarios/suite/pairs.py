@@ -34,15 +34,14 @@ def _strongest(table: list[dict[str, Any]], fault: str) -> dict[str, Any] | None
 
 
 def ratio(hand: Mapping[str, Any], ours: Mapping[str, Any]) -> float:
-    """How many times as long interlock took from the restart to the answer; waits by rule are taken out of both."""
-    theirs = float(hand["settle_s"] - hand["waited_s"])
-    return float(ours["settle_s"] - ours["waited_s"]) / theirs if theirs else 1.0
+    """How many times as long interlock took from the restart to the answer."""
+    return float(ours["settle_s"]) / float(hand["settle_s"]) if hand["settle_s"] else 1.0
 
 
 def settling_table(pairs: list[Pair]) -> tuple[list[str], list[list[str]]]:
     """Head and lines of a table, a line for each fault."""
     head = ["fault", "hand-written arm", "runs", "settle s", "without start", "interlock: runs", "settle s"]
-    head += ["without start", "ratio", "waits by rule"]
+    head += ["without start and waits", "ratio", "waits by rule"]
     return head, [
         [
             fault,
@@ -51,9 +50,9 @@ def settling_table(pairs: list[Pair]) -> tuple[list[str], list[list[str]]]:
             f"{hand['settle_s']:.2f}",
             f"{hand['own_s']:.2f}",
             str(ours["played"]),
-            f"{ours['settle_s'] - ours['waited_s']:.2f}",
+            f"{ours['settle_s']:.2f}",
             f"{ours['own_s']:.2f}",
-            f"{ratio(hand, ours):.2f}",
+            "–" if ours["waited_s"] else f"{ratio(hand, ours):.2f}",
             waits_in_words(ours),
         ]
         for _, fault, hand, ours in pairs
@@ -67,7 +66,8 @@ def waits_in_words(row: Mapping[str, Any]) -> str:
 
 
 def settling(pairs: list[Pair]) -> str:
-    """A paragraph over all pairs. Empty if there is none."""
+    """A paragraph over all pairs in which no rule made interlock wait. Empty if there is none."""
+    pairs = [pair for pair in pairs if not pair[3]["waited_s"]]
     if not pairs:
         return ""
     ratios = sorted(ratio(hand, ours) for _, _, hand, ours in pairs)
@@ -84,7 +84,7 @@ def settling(pairs: list[Pair]) -> str:
     mine = statistics.median(ours["own_s"] for _, _, _, ours in pairs)
     more = statistics.median(ours["own_s"] - hand["own_s"] for _, _, hand, ours in pairs)
     return (
-        f"Settling, from the restart to the answer, without the waits that a rule asks for: interlock took "
+        f"Settling, from the restart to the answer, wherever no rule made it wait: interlock took "
         f"{statistics.median(ratios):.2f} times as long as the strongest hand-written tool (median over {len(pairs)} "
         f"faults, {ratios[0]:.2f} to {ratios[-1]:.2f}); within {SLOWER} times in {within} of {len(pairs)}. Behind "
         f"each ratio are medians of so many runs: {counted}. "

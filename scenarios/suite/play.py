@@ -13,7 +13,7 @@ from typing import Any
 from scenarios.sandbox import SandboxProcess
 from scenarios.suite import judging
 from scenarios.suite.live_base import LiveService
-from scenarios.suite.model import Arm, Fault, Scenario, Work, World
+from scenarios.suite.model import AFTER_SEND, Arm, Fault, Scenario, Work, World
 from scenarios.suite.process import AgentProcess, HarnessError, Life
 from scenarios.suite.tampering import tampered
 
@@ -214,8 +214,9 @@ class _Run:
         }
         self._wait_for("ready", agents.values())
         self._wait_for("loaded", spares.values())
+        slow = 0
         if self.fault.latency_s and not isinstance(self.world.sandbox, LiveService):
-            self.world.control.latency(self.fault.latency_s, *self.scenario.sends, times=len(works))
+            slow = self.world.control.latency(self.fault.latency_s, *self.scenario.sends, times=len(works))
         self.timeline.add("go")
         go.touch()
         name = ""
@@ -231,6 +232,8 @@ class _Run:
         dead.died_at = self.fault.die_at
         death = self.timeline.add("killed", dead.ended, worker=name, point=self.fault.die_at)
         self.work = works[name]  # the record and the settling that are judged are those of the one that died
+        if slow and self.fault.die_at == AFTER_SEND:
+            self.world.control.clear_faults(slow)  # it has been carried out, and a repeat is answered at once
         calls[name].touch()
         self.timeline.add("restarted", worker=name)
         for other, spare in spares.items():
