@@ -58,6 +58,14 @@ class Calls(AdapterCase):
         told = adapter("calling").Calling(self.tool().effect).call(CALL, "case-1", None)
         self.assertEqual(told.artifact["outcome"], "COMMITTED")
 
+    def test_what_needs_an_approval_waits_for_a_person_and_is_then_done(self) -> None:
+        calling = adapter("calling").Calling(self.tool(requires_approval=True))
+        asked = calling.call(CALL, "case-1", "call_1").artifact
+        self.assertEqual((asked["outcome"], self.sends()), ("IN_FLIGHT:awaiting_approval", 0))
+        self.gate.approve(asked["effect_id"], by="example person", why="seen")
+        done = calling.call(CALL, "case-1", "call_2").artifact
+        self.assertEqual((done["outcome"], self.sends()), ("COMMITTED", 1))
+
     def test_a_hidden_argument_may_come_from_the_frameworks_context(self) -> None:
         hidden = {"amount": lambda config: config["configurable"]["context"]["amount"]}
         tool = self.tool().effect.as_tool(hidden=hidden)

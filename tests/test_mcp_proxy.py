@@ -22,6 +22,7 @@ from mcp.client.stdio import stdio_client
 from interlock_tools import DefinitionError, Gate
 from interlock_tools.mcp.config import fill, load
 from interlock_tools.mcp.gating import OUTCOME
+from interlock_tools.testing import CrashPoint
 
 HERE = Path(__file__).resolve().parent
 PROXY = [sys.executable, "-c", "from interlock_tools.cli.main import main; main()", "mcp-proxy"]
@@ -184,25 +185,79 @@ class Serving(ProxyCase):
 
 
 RAW_SERVER = """
-import json, sys
+import json, pathlib, sys
+ledger = pathlib.Path("ledger")
 for line in sys.stdin:
     sys.stderr.write("GOT " + line); sys.stderr.flush()
     message = json.loads(line)
     for one in message if isinstance(message, list) else [message]:
-        if "id" in one and "method" in one:
-            tools = [{"name": "act", "inputSchema": {"type": "object", "properties": {}}}]
-            result = {"content": [], "structuredContent": {"n": 1}}
-            result = {"tools": tools} if one["method"] == "tools/list" else result
-            print(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result": result}), flush=True)
+        if "id" not in one or "method" not in one:
+            continue
+        tool = one["params"]["name"] if one["method"] == "tools/call" else None
+        if tool == "act":
+            ledger.open("a").write("acted\\n")
+        tools = [{"name": "act", "inputSchema": {"type": "object", "properties": {}}}]
+        said = [1] * ledger.exists() if tool == "find" else {"n": 1}
+        result = {"content": [], "structuredContent": said}
+        result = {"tools": tools} if one["method"] == "tools/list" else result
+        print(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result": result}), flush=True)
 """
+RAW_CONFIG = 'journal = "gate.db"\n[request]\nenv = "R"\n[tools.act]\n'
+CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"act","arguments":{}%s}}'
+HELLO = [
+    '{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+]
 
 
 class Lines(ProxyCase):
-    """What a careless or hostile client may write; the server shows every line that reaches it."""
+    """Lines to the proxy, and those that reach a server, which shows every one."""
+
+    def run_lines(self, *lines: str, **environment: str) -> tuple[int, list[str], list[dict[str, Any]]]:
+        """The exit code of a proxy that is given these lines, the lines that the server got, and all answers."""
+        done = subprocess.run(
+            [*PROXY, "--config", str(self.config), "--", sys.executable, "-c", RAW_SERVER],
+            input="".join(f"{line}\n" for line in lines).encode(),
+            capture_output=True,
+            timeout=60,
+            cwd=self.folder,
+            env=self.environment(R="case-1", **environment),
+        )
+        self.errors = done.stderr.decode()
+        got = [line[4:] for line in self.errors.split("\n") if line.startswith("GOT ")]
+        return done.returncode, got, [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_killed_anywhere_in_a_call_there_is_one_effect(self) -> None:
+        """At its next start the proxy ends what was open, before anybody calls it again."""
+        self.config.write_text(RAW_CONFIG + 'lookup = {tool = "find"}\n')
+        points = [CrashPoint.AFTER_DISPATCHED]
+        if os.environ.get("INTERLOCK_LONG_TESTS"):
+            points += [CrashPoint.BEFORE_JOURNAL, CrashPoint.BEFORE_MARK, CrashPoint.AFTER_RESPONSE]
+            points += [CrashPoint.AFTER_COMMITTED]
+        for number, point in enumerate(points):
+            with self.subTest(point=point.value):
+                self.config.write_text(self.config.read_text().replace("gate", f"gate{number}", 1))
+                (self.folder / "ledger").unlink(missing_ok=True)
+                code, _, _ = self.run_lines(*HELLO, CALL % (1, ""), INTERLOCK_CRASH=point.value)
+                self.assertEqual(code, -signal.SIGKILL, self.errors)
+                code, _, answers = self.run_lines(*HELLO, CALL % (2, ""))
+                self.assertEqual((code, (self.folder / "ledger").read_text()), (0, "acted\n"), self.errors)
+                recovers = point not in (CrashPoint.BEFORE_JOURNAL, CrashPoint.AFTER_COMMITTED)
+                self.assertEqual("recovered: COMMITTED" in self.errors, recovers)
+                shown = [answer["result"]["_meta"][OUTCOME] for answer in answers if answer["id"] == 2]
+                self.assertEqual([one["outcome"] for one in shown], ["COMMITTED"])
+
+    def test_a_cancelled_call_goes_on_and_nobody_is_answered(self) -> None:
+        self.config.write_text(RAW_CONFIG)
+        cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+        _, got, answers = self.run_lines(*HELLO, CALL % (1, ""), cancel, '{"jsonrpc":"2.0","id":2,"method":"ping"}')
+        self.assertEqual([answer["id"] for answer in answers], ["hello", 2])
+        self.assertFalse(any("cancelled" in line for line in got))
+        self.assertEqual((self.folder / "ledger").read_text(), "acted\n")
 
     def test_no_way_around_the_gate(self) -> None:
-        self.config.write_text('journal = "gate.db"\n[request]\nenv = "R"\n[tools.act]\n')
-        call = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"act","arguments":{}%s}}'
+        self.config.write_text(RAW_CONFIG)
+        call = CALL
         lines = [
             '{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"act"}}',
             '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"act","arguments":{}}}',
@@ -215,29 +270,19 @@ class Lines(ProxyCase):
             '{"x":"\u2028' + call.replace('"', '\\"') % (7, "") + '\u2028"}',
             '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"other","arguments":{"x":1.50}}}',
         ]
-        command = [*PROXY, "--config", str(self.config), "--", sys.executable, "-c", RAW_SERVER]
-        done = subprocess.run(
-            command,
-            input="".join(f"{line}\n" for line in lines).encode(),
-            capture_output=True,
-            timeout=60,
-            env=self.environment(R="case-1"),
-        )
-        said = done.stderr.decode()
-        got = [line[4:] for line in said.split("\n") if line.startswith("GOT ")]
+        code, got, answers = self.run_lines(*lines)
         calls = [line for line in got if '"act"' in line and '"x"' not in line]
-        self.assertEqual((len(calls), "interlock-" in calls[0]), (1, True), said)
+        self.assertEqual((len(calls), "interlock-" in calls[0]), (1, True), self.errors)
         self.assertEqual(sum('"x"' in line for line in got), 3)
         self.assertTrue(all(line.isascii() and "\r" not in line for line in got))
         self.assertIn(lines[-1], got)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
         by_id = {json.dumps(answer["id"]): answer for answer in answers if answer["id"] is not None}
-        self.assertEqual(set(by_id), {"2", "3", '"3"', "4", "5"}, said)
+        self.assertEqual(set(by_id), {"2", "3", '"3"', "4", "5"}, self.errors)
         self.assertTrue(by_id["2"]["result"]["isError"])
         outcomes = [by_id[key]["result"]["_meta"][OUTCOME]["outcome"] for key in ("3", '"3"')]
         self.assertEqual(sorted(outcomes)[0], "COMMITTED")
         self.assertEqual(sum(answer["id"] is None for answer in answers), 3)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(code, 0)
 
 
 class Configuration(ProxyCase):
