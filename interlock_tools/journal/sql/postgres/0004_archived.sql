@@ -19,7 +19,7 @@ BEGIN
         AND NOT EXISTS (SELECT 1 FROM interlock.watched w WHERE w.position = OLD.position) THEN
         RETURN NEW;
     END IF;
-    RAISE EXCEPTION 'effects of the journal stay until they are archived' USING ERRCODE = 'IL005';
+    RAISE EXCEPTION 'effects of the journal are never changed or removed but by archiving closed ones' USING ERRCODE = 'IL005';
 END $$;
 CREATE TRIGGER effects_archive BEFORE UPDATE ON interlock.effects FOR EACH ROW
     WHEN (NEW.phase = 'archived' OR OLD.phase = 'archived') EXECUTE FUNCTION interlock.keep_effect();
@@ -35,7 +35,7 @@ BEGIN
     IF EXISTS (SELECT 1 FROM interlock.effects f WHERE f.position = OLD.position AND f.phase = 'archived') THEN
         RETURN OLD;
     END IF;
-    RAISE EXCEPTION 'entries of the journal stay until their effect is archived' USING ERRCODE = 'IL005';
+    RAISE EXCEPTION 'entries of the journal are never changed, or removed before their effect is archived' USING ERRCODE = 'IL005';
 END $$;
 DROP TRIGGER entries_keep ON interlock.entries;
 CREATE TRIGGER entries_keep BEFORE UPDATE OR TRUNCATE ON interlock.entries
