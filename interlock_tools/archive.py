@@ -7,6 +7,7 @@ that a file ``*.jsonl`` is whole, whatever happened to its writer.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -55,7 +56,8 @@ class Writer:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written was said before
+            self._file.close()
 
     def add(self, line: dict[str, Any]) -> None:
         """Write one line, which begins with its effect's id."""

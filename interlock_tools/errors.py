@@ -19,6 +19,7 @@
     ├── NotRecorded             a send ended but its end could not be written; recovery will find out
     ├── VerificationError       a receipt or a policy (``receipts.errors``)
     ├── WitnessError            asking or running a witness (``witness.errors``)
+    ├── ArchiveUnusable         an archive that cannot be written or read (``archive``)
     ├── KeyUnusable             a signing key that cannot be used (``keyfiles``)
     ├── OutcomeError            an outcome other than COMMITTED, from ``raise_for_status()``
     └── SendError               what a send function raises to say what the service's answer proves

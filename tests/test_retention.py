@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import unittest
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from interlock_tools.core.entries import Entry, Kind
 from interlock_tools.journal.protocol import ARCHIVED, Write
 from interlock_tools.receipts import Word, verify
 from interlock_tools.retention import Pruned, prune
+from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
 
 DAY_S = 24 * 3600
 
@@ -224,6 +226,33 @@ class Retention(RetentionCase):
 
 class Files(RetentionCase):
     """What is in the archive, and when nothing is pruned."""
+
+    def test_what_cannot_be_archived_stays_and_the_others_go(self) -> None:
+        self.sign()
+        refund = self.refund()
+        changed, good = refund("changed"), refund("good")
+        raw = sqlite3.connect(self.path)
+        raw.execute("INSERT INTO log_facts VALUES ('erasing', 'yes')")
+        raw.execute("UPDATE entries SET body = replace(body, '2000', '9') WHERE effect_id = ?", (changed.effect_id,))
+        raw.execute("DELETE FROM log_facts WHERE name = 'erasing'")
+        raw.commit()
+        raw.close()
+        self.clock.advance(31 * DAY_S)
+        report = self.prune()
+        self.assertIn("not what its record was signed over", report.failed[changed.effect_id])
+        self.assertEqual((report.archived.total(), self.phases()), (1, ["committed", ARCHIVED]))
+        self.assertArchived(good.effect_id)
+
+    def test_what_somebody_is_still_sending_stays(self) -> None:
+        self.sign()
+        story = Story(self.gate.journal).append(*TO_DISPATCHED).append(Kind.UNKNOWN)
+        story.dispatch()
+        story.append(Kind.COMMITTED, send=1)
+        self.clock.advance(31 * DAY_S)
+        self.assertEqual(dict(self.prune().kept), {"sending": 1})
+        assert story.slot is not None
+        story.slot.give_up()
+        self.assertEqual(self.prune().archived.total(), 1)
 
     def test_private_values_are_in_the_archive_and_not_in_the_journal(self) -> None:
         self.sign()
