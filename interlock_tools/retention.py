@@ -181,7 +181,7 @@ class _Pruner:
         self.report.kept.clear()
         self.report.failed.clear()
         watched = self._watched()
-        after = 0
+        after = newer = 0
         while rows := self._journal.effects(after, PAGE):
             for row in rows:
                 if row.decision != 1 or row.phase == ARCHIVED:
@@ -191,8 +191,11 @@ class _Pruner:
                 except (InterlockError, ValueError) as error:
                     self.report.failed[row.effect_id] = describe(error)
                     continue
+                newer = newer + 1 if found == _NEWER else 0
+                if newer >= PAGE:
+                    return  # they are in the order in which they began, but for clocks that were wrong
                 if found == _NEWER:
-                    return  # and so are all that follow, for they are in the order in which they began
+                    continue
                 if isinstance(found, str):
                     self.report.kept[found] += 1
                 else:

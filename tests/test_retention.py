@@ -227,6 +227,16 @@ class Retention(RetentionCase):
 class Files(RetentionCase):
     """What is in the archive, and when nothing is pruned."""
 
+    def test_a_clock_that_was_wrong_once_keeps_nothing_else(self) -> None:
+        refund = self.refund()
+        self.clock.advance(3650 * DAY_S)
+        refund("of the future")
+        self.clock.advance(-3650 * DAY_S)
+        refund("old")
+        self.clock.advance(31 * DAY_S)
+        self.prune()
+        self.assertEqual(self.phases(), ["committed", ARCHIVED])
+
     def test_what_cannot_be_archived_stays_and_the_others_go(self) -> None:
         self.sign()
         refund = self.refund()
