@@ -15,7 +15,7 @@ from .core.decide import FOREVER, Step, dedup_window_left_ms
 from .core.ends import End, Ending, conclude
 from .core.entries import Kind
 from .core.states import Phase, SendStatus, State, fold
-from .errors import BadArguments, JournalError, NotRecorded, describe
+from .errors import Archived, BadArguments, JournalError, NotRecorded, describe
 from .journal.protocol import Conflict, OverBudget, SendSlot
 from .on_send import OnSend, end_of_error, end_of_result, retry_after_s
 from .outcome import Reason
@@ -228,6 +228,8 @@ class Sender(Recorder):
                 yield Sleep(pause_s(attempt, 0.05, 0.5), "the journal could not be written")
             try:
                 after = yield from self.load()
+            except Archived as gone:
+                raise NotRecorded(self.effect_id, describe(gone)) from gone
             except JournalError as error:
                 failure = error
                 continue

@@ -24,13 +24,14 @@ from interlock_tools import (
     Gate,
     JournalUnusable,
     NotDecidable,
+    NotRecorded,
     NotSent,
     retention,
 )
 from interlock_tools import archive as archives
 from interlock_tools.archive import ArchiveUnusable
 from interlock_tools.core.entries import Entry, Kind
-from interlock_tools.journal.protocol import ARCHIVED, Write
+from interlock_tools.journal.protocol import ARCHIVED, Tombstone, Write
 from interlock_tools.receipts import Word, verify
 from interlock_tools.retention import Pruned, prune
 from interlock_tools.testing.journal_story import TO_DISPATCHED, Story
@@ -226,6 +227,20 @@ class Retention(RetentionCase):
 
 class Files(RetentionCase):
     """What is in the archive, and when nothing is pruned."""
+
+    def test_an_answer_that_comes_after_the_archive_is_not_swallowed(self) -> None:
+        """Somebody else settles and archives an effect while its send is on its way, without asking for its sender."""
+
+        def late(request: Any) -> str:
+            journal = self.gate.journal
+            (row,) = journal.effects()
+            self.append_elsewhere(row.effect_id, (Kind.COMMITTED, {"evidence": "re", "by_us": "yes", "via": "lookup"}))
+            journal.archive([Tombstone(row.position, 4, 0, None, '{"archive":"elsewhere","payload_digest":""}')])
+            return "re"
+
+        self.service.script = [late]
+        with self.assertRaisesRegex(NotRecorded, "was moved to the archive elsewhere"):
+            self.refund()("1")
 
     def test_a_clock_that_was_wrong_once_keeps_nothing_else(self) -> None:
         refund = self.refund()
