@@ -53,6 +53,12 @@ async def delete_account(account: str) -> dict[str, Any]:
 
 
 @server.tool()
+def cancel_order(order: str) -> str:
+    """Cancel an order that is not shipped."""
+    raise ValueError("it is shipped")
+
+
+@server.tool()
 def find_refund(payment: str) -> dict[str, Any] | None:
     """Find the refund of a payment."""
     return next((made for made in entries() if made.get("payment") == payment), None)

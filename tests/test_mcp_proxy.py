@@ -43,6 +43,8 @@ key_argument = "idempotency_key"
 dedupes_s = 86400
 [tools.delete_account]
 key = "{request}:{account}"
+[tools.cancel_order]
+error_proves_nothing_done = true
 """
 REFUND = {"payment": "pi_1", "amount": 500}
 
@@ -121,10 +123,12 @@ class Serving(ProxyCase):
         self.assertEqual((self.outcome(again), again.is_error), ("COMMITTED", False))
         self.assertIn("re_1", again.content[1].text)
         other = await client.call_tool("create_refund", {**REFUND, "amount": 700}, meta=case)
-        self.assertEqual(self.outcome(other), "REFUSED:conflicting_payload")
+        self.assertEqual(self.outcome(other), "REFUSED:already_done")
         self.assertEqual(len(self.ledger()), 1)
         failed = await client.call_tool("delete_account", {"account": "locked"}, meta=case)
         self.assertEqual((self.outcome(failed), failed.is_error), ("AMBIGUOUS:no_evidence", False))
+        refused = await client.call_tool("cancel_order", {"order": "o_1"}, meta=case)
+        self.assertEqual((self.outcome(refused), refused.is_error), ("REFUSED:rejected", False))
 
     async def refuses_what_is_no_request(self, client: Client) -> None:
         before = self.recorded()

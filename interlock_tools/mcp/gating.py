@@ -7,13 +7,13 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..effect import AsyncEffect
 from ..errors import BadArguments, DefiniteNo, DefinitionError, MissingRequestKey, NotSent, describe
 from ..gate import Gate
-from ..outcome import Outcome
+from ..outcome import Outcome, Reason
 from ..redaction import clean
 from .config import KEY, REQUEST, Config, Reading, Rule, fill, filled
 from .server import Server, ServerError
@@ -106,7 +106,7 @@ class Gating:
             raise DefiniteNo(words) if rule.error_proves_nothing_done else ToolFailed(words)
         if live is not None:
             live.result = result
-        return {name: value for name, value in result.items() if name != "_meta"}
+        return _kept(result)
 
     async def _read(self, reading: Reading, values: Mapping[str, Any]) -> Any:
         """Call a reading tool and return what it says, as JSON values."""
@@ -239,20 +239,29 @@ def _invalid(schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
 
 def _told(outcome: Outcome, result: dict[str, Any] | None) -> dict[str, Any]:
     """The result of a call. An outcome is never an error: a model would try again."""
+    existing = outcome.existing
+    if outcome.reason is Reason.CONFLICTING_PAYLOAD and existing is not None and existing.committed:
+        outcome = replace(outcome, reason=Reason.ALREADY_DONE)
     shown = {name: value for name, value in outcome.to_json().items() if name != "result"}
     if outcome.committed and result is not None:
         return {**result, "_meta": {**(result.get("_meta") or {}), OUTCOME: shown}}
     texts = [outcome.message]
-    standing = outcome if outcome.committed else outcome.existing
+    standing = outcome if outcome.committed else existing
     if standing is not None and standing.committed:
         texts.append(_answer(standing.result))
     return _result(texts, {OUTCOME: shown})
 
 
+def _kept(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's answer, as evidence: its structured content, else its text, else whatever it is."""
+    found = result.get("structuredContent") or _parsed(_text(result)) or result.get("content")
+    return {"answer": found or "it answered, and said nothing"}
+
+
 def _answer(evidence: Any) -> str:
-    """What is kept of the tool's answer, or what a lookup found."""
-    if isinstance(evidence, dict) and isinstance(evidence.get("content"), list):
-        evidence = evidence.get("structuredContent") or _text(evidence) or evidence
+    """What is kept of the tool's answer, or what a lookup found, as text."""
+    if isinstance(evidence, dict) and set(evidence) == {"answer"}:
+        evidence = evidence["answer"]
     return evidence if isinstance(evidence, str) else json.dumps(evidence, ensure_ascii=False)
 
 
