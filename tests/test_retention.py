@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import sys
@@ -486,11 +485,17 @@ class Amnesia(LossCase):
         options.setdefault("signing", self.keys)
         return super().sign(**options)
 
+    def save(self, copy: Path) -> None:
+        """Back the journal up while it is in use, as the documentation says."""
+        raw = sqlite3.connect(self.path)
+        raw.execute("VACUUM INTO ?", (str(copy),))
+        raw.close()
+
     def restored(self, between: Callable[[Any], Any]) -> Any:
         """Make a copy, do something, restore the copy, open it, and find that records are missing."""
-        self.gate.close()
         copy = self.folder / "backup"
-        shutil.copyfile(self.path, copy)
+        self.save(copy)
+        self.gate.close()
         self.open_witnessed(self.witnessing)
         between(self.looked_up())
         self.gate.close()

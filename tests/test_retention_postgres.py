@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import unittest
 from collections.abc import Callable
@@ -9,10 +11,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import test_retention
+from postgres_support import URL, server
 from test_sealing_postgres import OnPostgres
 
 from interlock_tools import Gate
 from interlock_tools.journal.protocol import ARCHIVED
+from interlock_tools.testing.postgres import binaries
 
 
 class Retention(OnPostgres, test_retention.Retention):
@@ -53,6 +57,22 @@ class Killed(OnPostgres, test_retention.Killed):
 
     def more_steps(self) -> dict[str, Callable[[Gate], None]]:
         return {}  # one removal is one statement
+
+
+class Amnesia(OnPostgres, test_retention.Amnesia):
+    """The backup is one of pg_dump, and restored by psql."""
+
+    def save(self, copy: Path) -> None:
+        self.run_program("pg_dump", "-n", self.schema, "-f", str(copy))
+
+    def restore(self, copy: Path) -> None:
+        self.drop()
+        self.run_program("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copy))
+
+    def run_program(self, name: str, *arguments: str) -> None:
+        url = os.environ.get(URL) or server().url()
+        done = subprocess.run([binaries() / name, *arguments, "-d", url], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":
