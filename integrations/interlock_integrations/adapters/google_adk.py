@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from google.adk.tools import BaseTool, ToolContext  # pyright: ignore[reportMissingImports]
+from google.adk.tools.base_tool import BaseTool  # pyright: ignore[reportMissingImports]
+from google.adk.tools.tool_context import ToolContext  # pyright: ignore[reportMissingImports]
 from google.genai import types  # pyright: ignore[reportMissingImports]
 
 from interlock_tools import Effect

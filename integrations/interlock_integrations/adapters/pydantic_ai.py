@@ -35,4 +35,5 @@ def gated_tool(tool: GatedTool | Effect[Any], *, request: Callable[[RunContext[A
         told = await calling.acall(arguments, reference, context.tool_call_id, context)
         return ToolReturn(return_value=told.content, metadata=told.artifact)
 
-    return Tool.from_schema(call, calling.name, calling.description, calling.schema(), takes_ctx=True)
+    made: Tool[Any] = Tool.from_schema(call, calling.name, calling.description, calling.schema(), takes_ctx=True)
+    return made

@@ -44,7 +44,7 @@ def activity_body(
     and ``NotRecorded`` where the journal failed: Temporal runs it again, which finds out what became of it.
     """
     calling = Calling(tool)
-    source = request or (lambda info: info.workflow_id)
+    source: Callable[[Any], Any] = request or (lambda info: info.workflow_id)
 
     async def body(arguments: dict[str, Any]) -> dict[str, Any]:
         info = activity.info()
