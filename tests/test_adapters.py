@@ -11,7 +11,6 @@ import dataclasses
 import importlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import unittest
@@ -25,7 +24,6 @@ from gate_support import Lands
 
 from interlock_tools import DefinitionError, MissingRequestKey
 from interlock_tools.langchain import GatedTool
-from interlock_tools.testing import CrashPoint
 
 CALL: dict[str, Any] = {"payment": "pi_1", "amount": 500}
 
@@ -93,6 +91,9 @@ class PydanticAi(AdapterCase):
         parts = [part for message in result.all_messages() for part in message.parts]
         return [part for part in parts if part.part_kind == "tool-return"]
 
+    def test_killed_in_its_send_and_started_anew_there_is_one_effect(self) -> None:
+        self.assert_survives_a_kill("pydantic_ai")
+
     def test_a_model_that_asks_twice_acts_once(self) -> None:
         result = self.agent(self.tool(), CALL, CALL).run_sync("go", deps={"request_id": "case-1"})
         first, second = self.returns(result)
@@ -113,19 +114,6 @@ class PydanticAi(AdapterCase):
         (said,) = self.returns(result)
         self.assertEqual((said.outcome, said.metadata["outcome"]), ("success", "AMBIGUOUS:no_evidence"))
         self.assertEqual((said.content, self.sends()), (said.metadata["message"], 1))
-
-    def test_an_agent_that_was_killed_in_its_send_is_run_again(self) -> None:
-        """The process dies right after the service acted; a new run of the agent finds what was done."""
-
-        def run(*point: str) -> subprocess.CompletedProcess[str]:
-            worker = Path(__file__).resolve().parent / "adapter_worker.py"
-            command = [sys.executable, str(worker), str(self.folder), *point]
-            return subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=60)
-
-        killed, again = run(CrashPoint.AFTER_RESPONSE.value), run()
-        self.assertEqual(killed.returncode, -signal.SIGKILL, killed.stderr)
-        self.assertEqual(json.loads(again.stdout)[1], "COMMITTED", again.stderr)
-        self.assertEqual(len((self.folder / "ledger").read_text().split()), 1)
 
     def test_without_a_reference_the_run_ends(self) -> None:
         tool = self.tool()
@@ -167,6 +155,9 @@ class OpenAiAgents(AdapterCase):
 
     def outputs(self, result: Any) -> list[Any]:
         return [item for item in result.new_items if item.type == "tool_call_output_item"]
+
+    def test_killed_in_its_send_and_started_anew_there_is_one_effect(self) -> None:
+        self.assert_survives_a_kill("openai_agents")
 
     def test_a_model_that_asks_twice_acts_once(self) -> None:
         result = self.run_agent(self.tool(), CALL, CALL, context={"request_id": "case-1"})
@@ -228,6 +219,9 @@ class GoogleAdk(AdapterCase):
 
         return asyncio.run(main())
 
+    def test_killed_in_its_send_and_started_anew_there_is_one_effect(self) -> None:
+        self.assert_survives_a_kill("google_adk")
+
     def test_a_model_that_asks_twice_acts_once(self) -> None:
         first, second = self.run_agent(self.tool(), CALL, CALL, state={"request_id": "case-1"})
         self.assertEqual((self.sends(), first), (1, second))
@@ -259,6 +253,9 @@ class Temporal(AdapterCase):
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, **{"workflow_id": "case-1", **info})
         return asyncio.run(environment.run(body, arguments))
+
+    def test_killed_in_its_send_and_started_anew_there_is_one_effect(self) -> None:
+        self.assert_survives_a_kill("temporal")
 
     def test_an_activity_that_is_run_again_acts_once(self) -> None:
         body = adapter("temporal").activity_body(self.tool())
@@ -311,6 +308,9 @@ class Dbos(AdapterCase):
         url = f"sqlite:///{self.folder}/dbos.db"
         DBOS(config={"name": "test", "system_database_url": url, "run_admin_server": False, "log_level": "CRITICAL"})
         self.addCleanup(DBOS.destroy, destroy_registry=True)
+
+    def test_killed_in_its_send_and_started_anew_there_is_one_effect(self) -> None:
+        self.assert_survives_a_kill("dbos")
 
     def test_a_step_that_is_run_again_acts_once(self) -> None:
         from dbos import DBOS, SetWorkflowID
