@@ -25,6 +25,7 @@ Metrics:
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
 
 from .core.states import Phase, State
@@ -91,11 +92,7 @@ class Telemetry:
             explicit_bucket_boundaries_advisory=BUCKETS_S,
         )
         self._notices = meter.create_counter("interlock.notices", "{notice}", "What the watch had to tell")
-        for name, phases, words in (
-            ("interlock.effects.open", None, "Effects that are not closed"),
-            ("interlock.effects.ambiguous", Phase.AMBIGUOUS.value, "Effects that only a person can settle"),
-        ):
-            meter.create_observable_gauge(name, [self._counting(phases)], "{effect}", words)
+        _gauges_of(meter_provider, meter).telemetries.add(self)
 
     def close(self) -> None:
         """Switch it off for this gate."""
@@ -150,28 +147,69 @@ class Telemetry:
             took_s = max(0, state.closing.at_ms - state.decided.at_ms) / 1000
             self._durations.record(took_s, {"interlock.effect": state.name, "interlock.phase": state.phase.value})
 
-    def _counting(self, phase: str | None) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(_: CallbackOptions) -> Iterable[Observation]:
-            found: list[Observation] = []
-            self._quietly(lambda: found.extend(self._observations(phase)))
-            return found
-
-        return observe
-
-    def _observations(self, phase: str | None) -> list[Observation]:
+    def rows(self) -> tuple[Any, list[tuple[str, str]]]:
+        """The journal, and name and phase of what is open in it; effects of which none is open have no phase."""
         gate = self._gate()
         if gate is None or not self._open:
-            return []
-        counts = Counter(dict.fromkeys(gate.effects, 0))
-        counts.update(row.name for row in gate.open_effects() if phase is None or row.phase == phase)
-        return [Observation(count, {"interlock.effect": name}) for name, count in sorted(counts.items())]
+            return None, []
+        try:
+            rows = [(name, "") for name in gate.effects]
+            return gate.journal.url, rows + [(row.name, row.phase) for row in gate.open_effects()]
+        except Exception as error:
+            log.warning("telemetry could not read the journal: %s", type(error).__name__)
+            return None, []
 
-    def _quietly(self, act: Callable[[], Any]) -> None:
+    @staticmethod
+    def _quietly(act: Callable[[], Any]) -> None:
         """Whatever goes wrong in telemetry, the effect goes on."""
         try:
             act()
         except Exception as error:
             log.warning("telemetry failed: %s", type(error).__name__)
+
+
+class _Gauges:
+    """The gauges of one meter provider, over all gates that report to it: a provider takes each gauge once."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.telemetries: weakref.WeakSet[Telemetry] = weakref.WeakSet()
+        for name, phase, words in (
+            ("interlock.effects.open", None, "Effects that are not closed"),
+            ("interlock.effects.ambiguous", Phase.AMBIGUOUS.value, "Effects that only a person can settle"),
+        ):
+            meter.create_observable_gauge(name, [self._counting(phase)], "{effect}", words)
+
+    def _counting(self, phase: str | None) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observe(_: CallbackOptions) -> Iterable[Observation]:
+            found: list[Observation] = []
+            Telemetry._quietly(lambda: found.extend(self._observations(phase)))
+            return found
+
+        return observe
+
+    def _observations(self, phase: str | None) -> list[Observation]:
+        journals: dict[Any, list[tuple[str, str]]] = {}
+        for telemetry in list(self.telemetries):
+            journal, rows = telemetry.rows()
+            journals.setdefault(journal, rows)  # two gates may share a journal
+        counts: Counter[str] = Counter()
+        for rows in journals.values():
+            counts.update(dict.fromkeys((name for name, _ in rows), 0))
+            counts.update(name for name, now in rows if now and phase in (None, now))
+        return [Observation(count, {"interlock.effect": name}) for name, count in sorted(counts.items())]
+
+
+_gauges: weakref.WeakKeyDictionary[Any, _Gauges] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def _gauges_of(provider: MeterProvider | None, meter: Meter) -> _Gauges:
+    """The gauges of a meter provider; the global one's stand under this module's own key."""
+    with _making:
+        key = provider if provider is not None else _Gauges
+        if key not in _gauges:
+            _gauges[key] = _Gauges(meter)
+        return _gauges[key]
 
 
 class _Run:

@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from interlock_tools import DefiniteNo, DefinitionError, Gate, Settlement
+from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.telemetry import Telemetry, instrument
 from interlock_tools.testing import CrashPoint
 
@@ -215,6 +216,17 @@ class Metrics(TelemetryCase):
         self.assertEqual(self.points("interlock.effects.ambiguous")[("test.refund",)], 1)
         self.assertEqual(self.points("interlock.outcomes")[("test.refund", True, "person", "COMMITTED")], 1)
         self.assertEqual(self.points("interlock.settle.duration")[("test.refund", "resolved")], 1)
+
+    def test_gates_of_one_process_are_counted_together_and_a_shared_journal_once(self) -> None:
+        self.refund("test.one").propose(case="1")
+        same = self.open()
+        other = Gate(SqliteJournal(self.folder / "other.db", self.clock))
+        self.addCleanup(other.close)
+        for gate in (same, other):
+            self.instrument(gate)
+        self.refund("test.one", gate=other).propose(case="1")
+        self.refund("test.two", gate=other).propose(case="1")
+        self.assertEqual(self.points("interlock.effects.open"), {("test.one",): 2, ("test.two",): 1})
 
     def test_the_watch_tells_it_too(self) -> None:
         self.refund(watch=lambda case: Settlement("failed", "bounced"))(case="1")
