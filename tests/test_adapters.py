@@ -23,7 +23,7 @@ from adapter_support import AdapterCase, needs
 from gate_support import Lands
 
 from interlock_tools import DefinitionError, MissingRequestKey
-from interlock_tools.langchain import GatedTool
+from interlock_tools.langchain import GatedTool, GatedToolkit
 
 CALL: dict[str, Any] = {"payment": "pi_1", "amount": 500}
 
@@ -55,6 +55,12 @@ class Calls(AdapterCase):
     def test_a_gated_effect_will_do(self) -> None:
         told = adapter("calling").Calling(self.tool().effect).call(CALL, "case-1", None)
         self.assertEqual(told.artifact["outcome"], "COMMITTED")
+
+    def test_the_tools_of_a_toolkit_will_do(self) -> None:
+        toolkit = GatedToolkit(self.gate, request=lambda: "the toolkit's own")
+        toolkit.add(self.tool())
+        (told,) = [adapter("calling").Calling(one).call(CALL, "case-1", None) for one in toolkit.get_tools()]
+        self.assertEqual((told.artifact["outcome"], told.artifact["request_key"]), ("COMMITTED", "case-1"))
 
     def test_what_needs_an_approval_waits_for_a_person_and_is_then_done(self) -> None:
         calling = adapter("calling").Calling(self.tool(requires_approval=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from interlock_tools import BadArguments, DefinitionError, Effect, MissingRequestKey, NotRecorded
@@ -45,7 +46,7 @@ class Calling:
         DefinitionError: it is neither.
     """
 
-    def __init__(self, tool: GatedTool | Effect[Any]) -> None:
+    def __init__(self, tool: BaseTool | Effect[Any]) -> None:
         made = effect_tool(tool) if isinstance(tool, Effect) else tool
         if not isinstance(made, GatedTool):
             raise DefinitionError(f"give a gated tool or effect, from @gate.effect or gate.wrap, not {tool!r:.80}")

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from dbos import DBOS  # pyright: ignore[reportMissingImports]
+from langchain_core.tools import BaseTool
 
 from interlock_tools import Effect
-from interlock_tools.langchain import GatedTool
 
 from .calling import Calling, durable, reference_of
 
 
 def step_body(
-    tool: GatedTool | Effect[Any], *, request: Callable[[str | None], str] | None = None
+    tool: BaseTool | Effect[Any], *, request: Callable[[str | None], str] | None = None
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function of the arguments, to be called in a step::
 

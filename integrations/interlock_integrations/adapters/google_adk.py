@@ -8,9 +8,9 @@ from typing import Any
 from google.adk.tools.base_tool import BaseTool  # pyright: ignore[reportMissingImports]
 from google.adk.tools.tool_context import ToolContext  # pyright: ignore[reportMissingImports]
 from google.genai import types  # pyright: ignore[reportMissingImports]
+from langchain_core.tools import BaseTool as LcTool
 
 from interlock_tools import Effect
-from interlock_tools.langchain import GatedTool
 
 from .calling import Calling, reference_of
 
@@ -33,7 +33,7 @@ class GatedAdkTool(BaseTool):  # type: ignore[misc, unused-ignore]
         DefinitionError: ``tool`` is not gated.
     """
 
-    def __init__(self, tool: GatedTool | Effect[Any], *, request: Callable[[ToolContext], str] | None = None) -> None:
+    def __init__(self, tool: LcTool | Effect[Any], *, request: Callable[[ToolContext], str] | None = None) -> None:
         self._calling = Calling(tool)
         self._request = request or (lambda context: context.state.get("request_id"))
         super().__init__(name=self._calling.name, description=self._calling.description)

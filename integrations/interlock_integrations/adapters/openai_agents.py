@@ -8,9 +8,9 @@ from typing import Any
 
 from agents import FunctionTool  # pyright: ignore[reportMissingImports]
 from agents.tool_context import ToolContext  # pyright: ignore[reportMissingImports]
+from langchain_core.tools import BaseTool
 
 from interlock_tools import Effect
-from interlock_tools.langchain import GatedTool
 
 from .calling import Calling, Told, named, reference_of
 
@@ -22,7 +22,7 @@ class Sentence(str):
 
 
 def gated_tool(
-    tool: GatedTool | Effect[Any], *, request: Callable[[ToolContext[Any]], str] | None = None
+    tool: BaseTool | Effect[Any], *, request: Callable[[ToolContext[Any]], str] | None = None
 ) -> FunctionTool:
     """Return a function tool: ``Agent(name=..., tools=[gated_tool(refund)])``, run with ``context=Case(...)``.
 

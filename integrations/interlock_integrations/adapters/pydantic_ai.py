@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from langchain_core.tools import BaseTool
 from pydantic_ai import RunContext, Tool, ToolReturn  # pyright: ignore[reportMissingImports]
 
 from interlock_tools import Effect
-from interlock_tools.langchain import GatedTool
 
 from .calling import Calling, named, reference_of
 
 
-def gated_tool(tool: GatedTool | Effect[Any], *, request: Callable[[RunContext[Any]], str] | None = None) -> Tool[Any]:
+def gated_tool(tool: BaseTool | Effect[Any], *, request: Callable[[RunContext[Any]], str] | None = None) -> Tool[Any]:
     """Return a Pydantic AI tool: ``Agent(model, deps_type=Case, tools=[gated_tool(refund)])``.
 
     The model reads the outcome's sentence; ``ToolReturnPart.metadata`` is the artifact, for the application.

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from langchain_core.tools import BaseTool
 from temporalio import activity  # pyright: ignore[reportMissingImports]
 from temporalio.exceptions import ApplicationError  # pyright: ignore[reportMissingImports]
 
 from interlock_tools import BadRequest, Effect
-from interlock_tools.langchain import GatedTool
 
 from .calling import Calling, durable, reference_of
 
 
 def activity_body(
-    tool: GatedTool | Effect[Any], *, request: Callable[[activity.Info], str] | None = None
+    tool: BaseTool | Effect[Any], *, request: Callable[[activity.Info], str] | None = None
 ) -> Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]:
     """Return an async function of the arguments, to be called in an activity::
 
