@@ -9,7 +9,7 @@ import secrets
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 from interlock_tools.journal.clock import Clock
@@ -18,19 +18,30 @@ from interlock_tools.testing.postgres import NoServer, Server
 URL = "INTERLOCK_TEST_POSTGRES"
 
 
-def new_server() -> Server:
+FULL = "INTERLOCK_ALL_POSTGRES"
+"""Set to 1 for a full run: what is missing on this machine is a failure."""
+
+
+def missing(what: str) -> NoReturn:
+    """Skip the test because something is missing, saying what; fail in a full run."""
+    if os.environ.get(FULL) == "1":
+        raise AssertionError(f"{FULL}=1, and {what}")
+    raise unittest.SkipTest(what)
+
+
+def new_server(settings: str = "") -> Server:
     """Start a server, or skip the test, saying what is missing."""
     require_driver()
     try:
-        return Server()
+        return Server(settings)
     except NoServer as error:
-        raise unittest.SkipTest(f"{error}, or set {URL}") from None
+        missing(f"{error}, or set {URL}")
 
 
 def require_driver() -> None:
     """Skip the test if there is no driver."""
     if importlib.util.find_spec("psycopg") is None:
-        raise unittest.SkipTest("no psycopg: pip install 'interlock-tools[postgres]'")
+        missing("no psycopg: pip install 'interlock-tools[postgres]'")
 
 
 _shared: Server | None = None

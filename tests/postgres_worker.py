@@ -1,17 +1,41 @@
 """A worker with a gate for tests with several hosts. ``python -m postgres_worker URL LEDGER CASE``, or ``recover``.
 
-The service is a file with one line for each refund. It knows no keys, but can be looked up.
+The service is a file with one line for each refund. It knows no keys, but can be looked up. ``INTERLOCK_TEST_HOLD``
+names files by which a test holds a worker in its send; a name that ends in ``before`` or ``after`` says where.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from interlock_tools import Budget, Gate
+from interlock_tools import Budget, Gate, SendRevoked
+
+HOLD_S = 120
+
+
+def say(what: str, words: str = "") -> None:
+    """Leave a file that says how far this worker is, where a test wants to know."""
+    if os.environ.get("INTERLOCK_TEST_HOLD"):
+        Path(f"{os.environ['INTERLOCK_TEST_HOLD']}.{what}").write_text(words)
+
+
+def hold(where: str) -> None:
+    """Wait here, ``before`` the send or ``after`` it, if the test wants it, until it says to go on."""
+    wanted = os.environ.get("INTERLOCK_TEST_HOLD", "")
+    if not wanted.endswith(where):
+        return
+    say("held")
+    deadline = time.monotonic() + HOLD_S
+    while not Path(f"{wanted}.go").exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError(wanted)
+        time.sleep(0.01)
 
 
 def main() -> None:
@@ -32,9 +56,15 @@ def main() -> None:
         send_timeout=timedelta(seconds=1),
     )
     def refund(case: str, *, idempotency_key: str, on_send: Any) -> str:
-        on_send()
+        hold("before")
+        try:
+            on_send()
+        except SendRevoked as error:
+            say("revoked", str(error))
+            raise
         with ledger.open("a") as file:
             file.write(f"{idempotency_key}\n")
+        hold("after")
         return idempotency_key
 
     if case == "recover":

@@ -11,14 +11,14 @@ import sys
 import tempfile
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from postgres_proxy import Proxy
-from postgres_support import URL, PostgresCase, server
+from postgres_support import URL, PostgresCase, missing, server
 
 from interlock_tools.core.decide import Mark, Sender
 from interlock_tools.core.entries import Kind
@@ -254,7 +254,7 @@ class TestPgBouncer(TestBehindAPooler):
     def setUp(self) -> None:
         program = shutil.which("pgbouncer")
         if program is None:
-            self.skipTest("no PgBouncer: apt-get install pgbouncer")
+            missing("no PgBouncer: apt-get install pgbouncer")
         super().setUp()
         folder = Path(tempfile.mkdtemp(prefix="interlock-pgbouncer-"))
         self.addCleanup(shutil.rmtree, folder)
@@ -301,15 +301,21 @@ class TestPgBouncer(TestBehindAPooler):
         self.assertEqual(len(journal.entries(story.effect_id)), 4)
 
 
-class TestSharedCap(HostsCase):
-    """Whole gates on two hosts, one of them killed or cut off."""
+class WorkersCase(HostsCase):
+    """Tests with whole gates on several hosts."""
 
-    def start(self, host: str, case: str, crash: str = "") -> subprocess.Popen[str]:
+    def url_on(self, host: str) -> str:
+        """What a host calls the database."""
+        return self.host_url()
+
+    def start(
+        self, host: str, case: str, crash: str = "", hold: str = "", prefix: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
         """Start a worker on a host that tries its refund, or recovers."""
-        environment = {**os.environ, **self.environment(host), "INTERLOCK_CRASH": crash}
-        command = [sys.executable, "-m", "postgres_worker", self.host_url(), str(self.folder / "ledger"), case]
+        environment = {**os.environ, **self.environment(host), "INTERLOCK_CRASH": crash, "INTERLOCK_TEST_HOLD": hold}
+        command = [sys.executable, "-m", "postgres_worker", self.url_on(host), str(self.folder / "ledger"), case]
         worker = subprocess.Popen(
-            [sys.executable, str(HERE / "postgres_host.py"), *command],
+            [*prefix, sys.executable, str(HERE / "postgres_host.py"), *command],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -329,6 +335,10 @@ class TestSharedCap(HostsCase):
     def ledger(self) -> list[str]:
         path = self.folder / "ledger"
         return path.read_text().split() if path.exists() else []
+
+
+class TestSharedCap(WorkersCase):
+    """Whole gates on two hosts, one of them killed or cut off."""
 
     def test_i5_two_hosts_never_exceed_a_cap_and_nothing_is_stranded(self) -> None:
         for crash, landed in (("before_bytes", 0), ("after_response", 1)):
