@@ -111,10 +111,13 @@ class SigningFailed(JournalError):
 
 
 class RecordsMissing(JournalError):
-    """A witness has seen records that this journal does not hold: it was restored from a copy, or lost its disk.
+    """This journal does not hold what it held before: it was restored from a copy, or lost its disk or last commits.
 
-    Nothing is sent until ``gate.reconcile(…)`` or ``interlock reconcile`` has
-    gone through the services: what is missing may have been done.
+    Where a witness has seen the records, nothing is sent until
+    ``gate.reconcile(…)`` or ``interlock reconcile`` has gone through the
+    services: what is missing may have been done. An unsigned journal in
+    PostgreSQL is noticed by the process that wrote the entries, and only by
+    it; it sends nothing more until it is started again.
     """
 
 

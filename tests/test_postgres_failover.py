@@ -86,7 +86,7 @@ class Failover(unittest.TestCase):
         self.standby.promote()
 
     def test_the_truth_after_a_failover(self) -> None:
-        """Without a witness what was lost is sent under the same key; with one nothing is until somebody has looked."""
+        """The process that wrote what was lost notices, and with a witness every process does, and sends nothing."""
         keys = Keys.in_directory(self.folder / "keys", "refunds.example")
         witness = WitnessServer(self.folder, "a")
         self.addCleanup(witness.close)
@@ -110,6 +110,13 @@ class Failover(unittest.TestCase):
 
         made = len(self.service.created)
         self.assertEqual(str(refund("kept")), "COMMITTED")
+        sent = len(self.service.requests)
+        for case in ("in the gap", "in flight", "another"):
+            with self.assertRaisesRegex(RecordsMissing, "that this process has written are missing"):
+                refund(case)
+        self.assertEqual((len(self.service.requests), len(gate.journal.effects())), (sent, 1), "nothing is sent")
+        gate.close()  # as when the process is started again
+        gate, refund = self.open("plain")
         again = refund("in the gap")
         self.assertEqual((again.effect_id, len(self.service.created)), (lost.effect_id, made), "one key, one effect")
         self.assertEqual(len(gate.journal.effects()), 2)

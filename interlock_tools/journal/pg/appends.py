@@ -14,7 +14,7 @@ import psycopg
 from ...core import canonical
 from ...core.entries import Kind
 from ...core.states import IllegalTransition, Phase
-from ...errors import CommitUnknown, JournalError
+from ...errors import CommitUnknown, JournalError, RecordsMissing
 from ..protocol import Conflict, OverBudget
 from ..writes import Plan
 from .pool import Connection, Pool
@@ -75,6 +75,8 @@ class Append:
                     freeing.append(len(entries))
                 elif entry.kind is Kind.DISPATCHED:
                     items += self._items(len(entries), entry.body.get("budgets") or ())
+        self._plans = plans
+        self._sends = any(entry.kind is Kind.DISPATCHED for plan in plans for entry in plan.entries)
         self.values: tuple[Any, ...] = (
             self.token,
             *_columns(effects, 6),
@@ -82,10 +84,10 @@ class Append:
             _array(freeing),
             *_columns(items, 4),
         )
-        self.query = "append"
-        if any(plan.seals for plan in plans):
-            self.query = "append_sealed"
-            self.values += _sealed(plans)
+        self._sealed = any(plan.seals for plan in plans)  # then witnesses tell what is missing
+        self.query = "append_sealed" if self._sealed else "append"
+        if self._sealed:
+            self.values += _records(plans)
 
     def _items(self, number: int, budgets: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
         """What one entry reserves, in an order that is the same for everybody, so that nobody waits in a circle."""
@@ -108,8 +110,11 @@ class Append:
             connection: Connection | None = None
             try:
                 with pool.connection() as connection:
+                    if self._sends and not self._sealed:
+                        pool.memory.require_all()
                     answer = connection.execute(statement, self.values).fetchall()
                 if answer and answer[0][0] in _DONE:
+                    pool.memory.note(self._plans)
                     return
                 raise JournalError(f"{target.url}: the database answered an append with {answer!r}; read back")
             except psycopg.Error as error:
@@ -122,7 +127,7 @@ class Append:
                 why = target.clean(str(error))
                 pool.drop_idle()
             except JournalError as error:
-                if deadline is None:
+                if deadline is None or isinstance(error, RecordsMissing):
                     raise  # nothing was handed to the database
                 why = str(error)
             if deadline is None:
@@ -158,7 +163,7 @@ class Append:
         raise translated(error, target) from None
 
 
-def _sealed(plans: Sequence[Plan]) -> tuple[str, ...]:
+def _records(plans: Sequence[Plan]) -> tuple[str, ...]:
     """The records of an append's entries. All are sealed, or none is: signing belongs to the journal."""
     records = [
         (plan.effect_id, seal.hash.hex(), seal.signature.hex(), seal.service) for plan in plans for seal in plan.seals

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from ...errors import JournalError
+from .memory import Memory
 from .target import Target
 
 Connection = psycopg.Connection[Any]
@@ -61,10 +62,15 @@ def behind_pooler(connection: Connection) -> bool:
 
 
 class Pool:
-    """Connections that are used by one thread at a time, the most recently used one first."""
+    """Connections that are used by one thread at a time, the most recently used one first.
+
+    Attributes:
+        memory: what has been acknowledged on them; each new one is asked for it.
+    """
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self.memory = Memory(target)
         self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(target.pool)
         self._mutex = threading.Lock()
@@ -83,11 +89,24 @@ class Pool:
             connection = self._pop()
             if connection is None:
                 connection = connect(self._target)
+                self._compare(connection)
             yield connection
         finally:
             if connection is not None:
                 self._take_back(connection)
             self._free.release()
+
+    def _compare(self, connection: Connection) -> None:
+        """Nothing is said on a new connection before it is known whether that database has lost something."""
+        try:
+            self.memory.compare(connection)
+        except JournalError:
+            connection.close()
+            raise
+        except psycopg.Error as error:
+            connection.close()
+            words = self._target.clean(str(error))
+            raise JournalError(f"{self._target.url}: it cannot be read; nothing was written ({words})") from None
 
     def _pop(self) -> Connection | None:
         """An idle connection that has not ended meanwhile. Nothing has been said on it, so nobody need wonder."""
