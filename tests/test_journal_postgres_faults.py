@@ -257,7 +257,7 @@ class TestServer(unittest.TestCase):
         self.addCleanup(journal.close)
         done = [Story(journal, f"case {number}").append(*TO_DISPATCHED) for number in range(20)]
         sent = Story(journal, "sent").dispatch()
-        own.stop("immediate")
+        own.kill()
         with self.assertRaisesRegex(JournalError, "nothing was written") as caught:
             Story(journal, "while it is away").append(*TO_DISPATCHED)
         self.assertNotIsInstance(caught.exception, CommitUnknown)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gate_support import Service
-from postgres_support import new_server, require_driver
+from postgres_support import PostgresCase, new_server, require_driver
 from sealing_support import WitnessServer
 
 from interlock_tools import Gate, NotRecorded, RecordsMissing, parse_policy
@@ -81,7 +81,7 @@ class Failover(unittest.TestCase):
 
     def fail_over(self) -> None:
         """The primary is lost as by a power cut, and the standby takes over with what it has."""
-        self.primary.stop("immediate")
+        self.primary.kill()
         self.standby.start()
         self.standby.promote()
 
@@ -127,6 +127,35 @@ class Failover(unittest.TestCase):
             with self.assertRaisesRegex(RecordsMissing, "are missing"):
                 witnessed(case)
         self.assertEqual(len(self.service.requests), sent)
+
+
+class Terminated(PostgresCase):
+    """The backends of a gate are terminated between its claim and its send: the journal's and the session's."""
+
+    def test_a_send_within_its_lease_goes_on_and_is_recorded_once(self) -> None:
+        service = Service()
+        gate = Gate(self.url(application_name=self.schema))
+        self.addCleanup(gate.close)
+        raw = self.raw()
+        ended: list[int] = []
+
+        @gate.effect("shop.refund", key=lambda case: case, premises=lambda case: {"refunded": 0}, dedupes=True)
+        def refund(case: str, *, idempotency_key: str, on_send: Any) -> Any:
+            query = (
+                "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = %s "
+                f"OR application_name IN (SELECT 'interlock session ' || name FROM {self.schema}.sessions)"
+            )
+            ended.append(raw.execute(query, [self.schema]).fetchall()[0][0])
+            on_send()
+            return service.create(idempotency_key, case=case)
+
+        outcomes = [refund("one"), refund("two")]
+        self.assertEqual([str(outcome) for outcome in outcomes], ["COMMITTED"] * 2)
+        self.assertEqual(ended[0], 2)
+        for outcome in outcomes:
+            kinds = [entry.kind.value for entry in gate.journal.entries(outcome.effect_id)]
+            self.assertEqual(kinds, ["proposed", "authorized", "dispatched", "committed"])
+        self.assertEqual(len(service.created), 2)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -87,6 +90,22 @@ class Server:
         """Stop it: ``smart``, ``fast``, or ``immediate`` (as a crash)."""
         self._run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")
 
+    def kill(self) -> None:
+        """Kill it with SIGKILL, all of its processes, so that nothing is written or said any more."""
+        pid_file = self.data / "postmaster.pid"
+        postmaster = int(pid_file.read_text().split()[0])
+        os.kill(postmaster, signal.SIGSTOP)  # so that it starts no process meanwhile
+        group = [postmaster, *_children(postmaster)]
+        for pid in group:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + TIMEOUT_S
+        while any(map(_runs, group)):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL does not end: {group}")
+            time.sleep(0.005)
+        pid_file.unlink()  # where nobody reaps the dead, it would take itself for running still
+
     def standby(self) -> Server:
         """Start an asynchronous standby of this server: a copy that follows it. Promote it with ``promote``."""
         other = object.__new__(Server)
@@ -148,6 +167,26 @@ def _reachable(found: Path) -> Path:
     for part in (package, *package.parent.glob(f"{package.name}.libs")):
         shutil.copytree(part, copy / part.name, symlinks=True)
     return copy / package.name / found.parent.name / found.name
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """A process's state and its parent's id; None if there is no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[0], int(fields[1])
+
+
+def _children(parent: int) -> list[int]:
+    """The processes that a process has started."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if (_stat(pid) or ("", 0))[1] == parent]
+
+
+def _runs(pid: int) -> bool:
+    found = _stat(pid)
+    return found is not None and found[0] not in "ZX"
 
 
 def _free_port() -> int:
