@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from gate_support import Service
 from postgres_support import PostgresCase, new_server, require_driver
 from sealing_support import WitnessServer
 
-from interlock_tools import Gate, NotRecorded, RecordsMissing, parse_policy
+from interlock_tools import Gate, JournalError, NotRecorded, RecordsMissing, parse_policy
 from interlock_tools.receipts.keys import verifier_key
 from interlock_tools.sealing import Keys, Signing
 from interlock_tools.testing.postgres import SECRET
@@ -127,6 +128,25 @@ class Failover(unittest.TestCase):
             with self.assertRaisesRegex(RecordsMissing, "are missing"):
                 witnessed(case)
         self.assertEqual(len(self.service.requests), sent)
+
+
+class RolledBack(PostgresCase):
+    """A failed transaction, whose COMMIT the server answers with ROLLBACK and without an error."""
+
+    def test_it_is_no_success(self) -> None:
+        import psycopg
+
+        journal = self.open()
+        self.addCleanup(journal.close)
+
+        def careless(connection: Any, sql: dict[str, bytes]) -> None:
+            connection.execute(sql["put_log_fact"], ("size", "1"))
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("SELECT 1 / 0")
+
+        with self.assertRaisesRegex(JournalError, "nothing was written"):
+            journal._open().transact(careless)
+        self.assertEqual(journal._open().read("log_fact", ("size",)), [])
 
 
 class Terminated(PostgresCase):

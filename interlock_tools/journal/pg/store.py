@@ -145,11 +145,19 @@ class Store:
         raise AssertionError
 
     def transact(self, work: Callable[[psycopg.Connection[Any], dict[str, bytes]], Any]) -> Any:
-        """Do something in one durable transaction."""
+        """Do something in one durable transaction.
+
+        Raises:
+            JournalError: it failed. Where the connection ended, it may still have been committed.
+        """
         try:
             with self.pool.connection() as connection, connection.transaction():
                 connection.execute("SELECT set_config('synchronous_commit', 'on', true)")
-                return work(connection, self.sql)
+                done = work(connection, self.sql)
+                if connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+                    # The server would answer COMMIT with ROLLBACK, which the driver takes for success.
+                    raise JournalError(f"{self.target.url}: it has failed; nothing was written: call again")
+                return done
         except psycopg.Error as error:
             raise translated(error, self.target) from None
 
