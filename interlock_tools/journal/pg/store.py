@@ -18,7 +18,7 @@ import psycopg
 
 from ...core.decide import Sender, Sighting
 from ...core.states import Send
-from ...errors import JournalError, JournalUnusable
+from ...errors import CommitUnknown, JournalError, JournalUnusable
 from .. import marks, sightings
 from ..claims import Claim, claim
 from ..clock import Clock
@@ -148,7 +148,8 @@ class Store:
         """Do something in one durable transaction.
 
         Raises:
-            JournalError: it failed. Where the connection ended, it may still have been committed.
+            CommitUnknown: the connection ended, and it may have been committed.
+            JournalError: nothing was written.
         """
         try:
             with self.pool.connection() as connection, connection.transaction():
@@ -159,6 +160,11 @@ class Store:
                     raise JournalError(f"{self.target.url}: it has failed; nothing was written: call again")
                 return done
         except psycopg.Error as error:
+            if error.sqlstate is None:  # no answer of the server
+                words = self.target.clean(str(error))
+                raise CommitUnknown(
+                    f"{self.target.url}: the connection died in a commit ({words}); read back"
+                ) from None
             raise translated(error, self.target) from None
 
     def write(self, *statements: tuple[str, Sequence[Any]]) -> None:
