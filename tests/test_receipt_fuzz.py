@@ -1,6 +1,6 @@
 """Bounded fuzz of the verifier: whatever the bytes, a report or ``VerificationError``, and never a pass.
 
-Seconds: INTERLOCK_FUZZ_SECONDS (default 2; 15 in CI; 600 for a long run).
+Seconds: INTERLOCK_FUZZ_SECONDS (default 2; 10 in CI; 600 for a long run).
 Seed: INTERLOCK_FUZZ_SEED. A failure prints both, and the input in base64.
 """
 
