@@ -66,6 +66,8 @@ def define(
             f"{name}: the send function returns nothing that could be kept as evidence; return what the service "
             "returned, such as the object's id, or give a lookup"
         )
+    if expect is not None and premises is None:
+        raise DefinitionError(f"{name}: expect= says what premises must be, so it needs premises=, which reads them")
     key_reader = reader_of["key"]
     assert key_reader is not None
     return Definition(

@@ -185,6 +185,7 @@ class Gate:
                 f"an effect named {definition.name!r} is declared already; names are how recovery finds the code, "
                 "so each may stand once for a gate"
             )
+        self.rules.check(definition.name, definition.parameters, definition.amount is not None)
         self._definitions[definition.name] = definition
 
     @property

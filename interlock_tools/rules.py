@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
@@ -11,6 +12,8 @@ from typing import Any
 
 from .authority import Budget
 from .errors import BadArguments, DefinitionError, describe
+
+log = logging.getLogger("interlock_tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +71,23 @@ class Limit:
         if self.per not in (None, "day", "month"):
             raise DefinitionError(f"limit {self.name}: per='day', per='month' or None, not {self.per!r}")
 
+    @property
+    def names(self) -> set[str]:
+        """What the name of the budget is made of, besides its own words."""
+        return set(re.findall(r"\{(\w+)\}", self.name))
+
+    def is_for(self, effect: str) -> bool:
+        """Whether effects of this name are counted."""
+        patterns = [self.effects] if isinstance(self.effects, str) else self.effects
+        return any(fnmatchcase(effect, pattern) for pattern in patterns)
+
     def budget(self, asked: Asked, now_ms: int) -> Budget | None:
         """Return what a call takes of it; None where it is not for that call."""
-        patterns = [self.effects] if isinstance(self.effects, str) else self.effects
         amount = 1 if self.counts else asked.amount
-        if amount is None or not any(fnmatchcase(asked.effect, pattern) for pattern in patterns):
+        if amount is None or not self.is_for(asked.effect):
             return None
         known = {**asked.arguments, "effect": asked.effect, "request_key": asked.request_key}
-        names = re.findall(r"\{(\w+)\}", self.name)
-        if any(known.get(name) is None for name in names):
+        if any(known.get(name) is None for name in self.names):
             return None
         name = re.sub(r"\{(\w+)\}", lambda found: str(known[found[1]]), self.name)
         if self.per is not None:
@@ -100,6 +111,17 @@ class Rules:
         for label, rule in (("allowed", self.allowed), ("requires_approval", self.requires_approval)):
             if rule is not None and not callable(rule):
                 raise DefinitionError(f"{label}= takes a function of what is asked, not {rule!r}")
+
+    def check(self, effect: str, arguments: Collection[str], has_amount: bool) -> None:
+        """Warn of limits whose pattern fits an effect that they can count nothing of."""
+        for limit in self.limits:
+            if not limit.is_for(effect):
+                continue
+            missing = sorted(limit.names - set(arguments) - {"effect", "request_key"})
+            if missing:
+                log.warning("limit %s does not count %s, which has no argument %s", limit.name, effect, missing[0])
+            elif not (limit.counts or has_amount or "amount" in arguments):
+                log.warning("limit %s does not count %s, which has no amount; say amount=", limit.name, effect)
 
     def budgets(self, asked: Asked) -> list[dict[str, Any]]:
         """Return what a call takes of the limits, as canonical values. Raises ``BadArguments``."""

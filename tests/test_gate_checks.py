@@ -11,7 +11,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from gate_support import GateCase, Lands
 
-from interlock_tools import BadArguments, Grant, Reason
+from interlock_tools import BadArguments, DefinitionError, Grant, Reason
 
 
 class Premises(GateCase):
@@ -35,8 +35,9 @@ class Premises(GateCase):
         self.assertOutcome(outcome, "REFUSED:premise_not_met")
         self.assertEqual(outcome.changes["open"]["now"], "(absent)")
 
-    def test_expected_without_premises_is_not_met(self) -> None:
-        self.assertOutcome(self.refund(expect={"open": True})("1"), "REFUSED:premise_not_met")
+    def test_expected_without_premises_is_a_mistake(self) -> None:
+        with self.assertRaisesRegex(DefinitionError, "needs premises="):
+            self.refund(expect={"open": True})
 
     def test_true_is_not_one(self) -> None:
         self.assertOutcome(

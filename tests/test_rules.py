@@ -54,6 +54,20 @@ class Limits(GateCase):
 
         self.assertEqual([str(merge(number)) for number in "12"], ["COMMITTED", "COMMITTED"])
 
+    def test_a_limit_that_counts_nothing_of_an_effect_is_said(self) -> None:
+        with self.assertLogs("interlock_tools", "WARNING") as logged:
+            self.limited(Limit("c:{csae}", 1), Limit("mail", 1, effects="resend.*"), Limit("agent", 1))
+        self.assertEqual(
+            [one.split(":", 2)[2] for one in logged.output],
+            [
+                "limit c:{csae} does not count test.refund, which has no argument csae",
+            ],
+        )
+        gate = self.open(limits=[Limit("agent", 1)])
+        with self.assertLogs("interlock_tools", "WARNING") as logged:
+            gate.effect("test.merge", key=lambda number: number)(lambda number: "sha")
+        self.assertIn("limit agent does not count test.merge, which has no amount", logged.output[0])
+
     def test_an_effect_s_own_budget_counts_too_and_the_smaller_limit_of_one_name(self) -> None:
         gate, refund = self.limited(
             Limit("shared", 3000), Limit("agent", 9000), budget=lambda amount: Budget("shared", amount, 5000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,8 @@ def show(signing: SigningOption = None, as_json: JsonOption = False) -> None:
             raise JournalUnusable(f"which keys? Give --signing DIRECTORY or set {SIGNING}.")
         from ..sealing.signing import Keys
 
+        if not Path(signing).is_dir():
+            typer.echo(f"interlock: there were no keys in {signing}; these are new ones", err=True)
         lines = Keys.in_directory(signing).policy()
         if as_json:
             print_json({"policy": lines.splitlines()})
