@@ -198,7 +198,7 @@ def main(options: argparse.Namespace) -> int:
             with psycopg.connect(url_of(server)) as connection:
                 version = connection.execute("SHOW server_version").fetchall()[0][0]
             figures = {
-                "command": "python scenarios/bench.py postgres --json results/bench-postgres.json",
+                "command": " ".join(["python", "scenarios/bench.py", *sys.argv[1:]]),
                 "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "postgresql": version},
                 "filesystem": filesystem(folder) if server is not None else "that of the server",
