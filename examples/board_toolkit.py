@@ -1,4 +1,4 @@
-"""A toolkit for a service of one's own, whole: a board for notices. A library; see docs/writing-a-toolkit.md."""
+"""A toolkit for a service of one's own, whole: a board on which notices are put up. See docs/writing-a-toolkit.md."""
 
 from __future__ import annotations
 
