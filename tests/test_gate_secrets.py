@@ -73,7 +73,8 @@ class Nowhere(GateCase):
         outcomes = []
         for number, words in enumerate(WORDS):
             for role in ("premises", "allowed", "expect"):
-                outcomes.append(self.refund(f"{role}.{number}", **{role: raises(words)})("1"))
+                options = {"premises": lambda: {}, role: raises(words)}
+                outcomes.append(self.refund(f"{role}.{number}", **options)("1"))
             self.service.script = [TimeoutError()]
             refund = self.refund(f"lookup.{number}", lookup=lambda idempotency_key, words=words: raises(words)())
             outcomes.append(refund("1"))
