@@ -73,7 +73,7 @@ class Nowhere(GateCase):
         outcomes = []
         for number, words in enumerate(WORDS):
             for role in ("premises", "allowed", "expect"):
-                options = {"premises": lambda: {}, role: raises(words)}
+                options = {"premises": lambda: {"open": True}, role: raises(words)}
                 outcomes.append(self.refund(f"{role}.{number}", **options)("1"))
             self.service.script = [TimeoutError()]
             refund = self.refund(f"lookup.{number}", lookup=lambda idempotency_key, words=words: raises(words)())
