@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock_tools.testing.postgres import Server
-from scenarios.graph.cells import ARMS, DURABILITIES, KILLS, Cell, chosen
+from scenarios.graph.cells import QUICK, Cell, chosen
+from scenarios.graph.page import page
 from scenarios.graph.play import Lane
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,73 +80,11 @@ def document(records: list[dict[str, Any]], command: str, seconds: float) -> dic
     }
 
 
-INTRODUCTION = """# Killed under LangGraph
-
-A `create_agent` agent asks for one or two refunds in one message and is killed by SIGKILL. A new process goes on, by
-`invoke(None)` or with a new message of the user. The service's ledger tells how often each refund was made. A figure
-says in how many cells each refund was made exactly once.
-
-| killed | durability | without the gate | most refunds of one payment there | toolkit | middleware |
-|---|---|---|---|---|---|"""
-
-END = """
-Of {gated} cells with the gate {wrong} had a problem: a refund too many or too few, another effect id than before, or a
-tool message that was not `COMMITTED`. {errors} of {cells} cells could not be played. Whether SqliteSaver or
-PostgresSaver kept the checkpoints {savers}.
-
-Packages: {packages}. Played in {seconds} s by `{command}`.
-"""
-
-
-def savers_that_differ(cells: list[dict[str, Any]]) -> list[str]:
-    """Names of cells whose refunds were not made equally often with both checkpointers."""
-    effects: dict[str, set[str]] = {}
-    for one in cells:
-        name = "/".join(str(one[part]) for part in ("arm", "durability", "kill", "resume", "calls"))
-        effects.setdefault(name, set()).add(str(sorted(one["effects"])))
-    return sorted(name for name, found in effects.items() if len(found) > 1)
-
-
-def page(found: dict[str, Any]) -> str:
-    """The same for people."""
-    cells = [one for one in found["cells"] if "error" not in one]
-    lines = [INTRODUCTION]
-    for kill in KILLS:
-        for durability in DURABILITIES:
-            row = [one for one in cells if one["kill"] == kill and one["durability"] == durability]
-            if not row:
-                continue
-            by_arm = {arm: [one for one in row if one["arm"] == arm] for arm in ARMS}
-            counts = {arm: f"{sum(one['once'] for one in some)} of {len(some)}" for arm, some in by_arm.items()}
-            most = max((max(one["effects"]) for one in by_arm["no_gate"]), default=0)
-            words = {"first_checkpoint": "at the first checkpoint", "interrupt": "paused, then after the refund"}
-            name = words.get(kill, kill.replace("_", " "))
-            columns = [name, durability, counts["no_gate"], str(most), counts["toolkit"], counts["middleware"]]
-            lines.append(f"| {' | '.join(columns)} |")
-    gated = [one for one in cells if one["arm"] != "no_gate"]
-    wrong = [one for one in gated if one["problems"]]
-    errors = len(found["cells"]) - len(cells)
-    differ = savers_that_differ(cells)
-    lines.append(
-        END.format(
-            gated=len(gated),
-            wrong=len(wrong),
-            errors=errors,
-            cells=len(found["cells"]),
-            savers="made no difference to any count" if not differ else f"made a difference in {', '.join(differ)}",
-            packages=", ".join(f"{name} {text}" for name, text in found["packages"].items()),
-            seconds=found["seconds"],
-            command=found["command"],
-        )
-    )
-    return "\n".join(lines)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Play the chosen cells. 0 if every cell was played and the gate had no problem."""
     parser = argparse.ArgumentParser(prog="python -m scenarios.graph", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="PART", help="cells whose /name/ contains this")
-    parser.add_argument("--quick", action="store_true", help="a dozen cells")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} cells of every arm")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     parser.add_argument("--list", action="store_true", help="print the names of the chosen cells and end")
     parser.add_argument("--write", action="store_true", help="write results/langgraph.json and .md")

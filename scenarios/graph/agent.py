@@ -6,10 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import threading
+import time
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import parse_qs
 
 import stripe
 from langchain.agents import create_agent
@@ -22,27 +26,47 @@ from interlock_integrations.stripe import StripeToolkit
 from interlock_tools import Gate
 from interlock_tools.langchain import InterlockMiddleware
 from interlock_tools.langchain.testing import ScriptedModel, says
-from interlock_tools.testing.crash import CrashPoint, arm
 from scenarios.graph.cells import Cell
 
 KEY = "sk_test_51NotARealKeyButLongEnough0000"
 AMOUNT = 20_00
 SEND_TIMEOUT_S = 2.0
 WAIT_S = 15.0
+BARRIER_S = 30.0
 MAX_ROUNDS = 5
+STANDS_AT = {"other_waits": "in_tool", "other_done": "after_tool", "other_kept": "kept"}
+"""The place at which the other call is when the process dies in the first one."""
+JOURNAL = "journal.db"
+KEYS = "keys"
 
 
 class Killer:
-    """Ends this process by SIGKILL at one place, and leaves word that it was there."""
+    """Ends this process by SIGKILL at one place of the first call, and leaves word that it was there.
 
-    def __init__(self, place: str | None, witness: Path) -> None:
+    With two calls the other one is first brought to where the cell wants it.
+    """
+
+    def __init__(self, place: str | None, witness: Path, payments: list[str], calls: str) -> None:
         self.place = place
         self.witness = witness
+        self.victim = payments[0]
+        self.other_stands_at = STANDS_AT.get(calls)
+        self.other_is_there = threading.Event()
 
-    def reach(self, place: str) -> None:
-        """Die here, if this is the place."""
-        if place == self.place:
+    def reach(self, place: str, payment: str | None = None) -> None:
+        """Die here, if this is the place. Raises ``TimeoutError`` if the other call does not come to its place."""
+        if self.place is None or self.place in ("paused", "first_checkpoint"):
+            if place == self.place:
+                self.die()
+        elif payment == self.victim and place == self.place:
+            if self.other_stands_at is not None and not self.other_is_there.wait(BARRIER_S):
+                raise TimeoutError(f"the other call did not come to {self.other_stands_at}")
             self.die()
+        elif payment != self.victim and place == self.other_stands_at:
+            self.other_is_there.set()
+            if place == "in_tool":
+                time.sleep(BARRIER_S)
+                raise TimeoutError("the process was to die while this call waits")
 
     def die(self) -> NoReturn:
         self.witness.write_text(str(self.place), encoding="utf-8")
@@ -50,15 +74,29 @@ class Killer:
         raise AssertionError("SIGKILL returned")
 
 
-def refunding_tool(client: stripe.StripeClient, killer: Killer) -> BaseTool:
+def watch_the_wire(killer: Killer) -> None:
+    """Have Stripe's SDK pass by the killer right before it sends a refund, and right after the answer, in every arm."""
+    request = stripe.RequestsClient.request
+
+    def passing(self: Any, method: str, url: str, headers: Any, post_data: Any = None) -> Any:
+        if method.lower() != "post" or not url.endswith("/v1/refunds"):
+            return request(self, method, url, headers, post_data)
+        (payment,) = parse_qs(post_data)["payment_intent"]
+        killer.reach("in_tool", payment)
+        answer = request(self, method, url, headers, post_data)
+        killer.reach("after_effect", payment)
+        return answer
+
+    stripe.RequestsClient.request = passing  # type: ignore[method-assign]
+
+
+def refunding_tool(client: stripe.StripeClient) -> BaseTool:
     """The tool of a team that knows nothing of gates."""
 
     @tool
     def create_refund(payment_intent: str, amount: int) -> str:
         """Refund an amount, in cents, of a payment."""
-        killer.reach("in_tool")
         refund = client.v1.refunds.create({"payment_intent": payment_intent, "amount": amount})
-        killer.reach("after_effect")
         return f"Refunded {amount} of {payment_intent}: {refund.id}"
 
     found: BaseTool = create_refund
@@ -74,25 +112,21 @@ class AfterTool(AgentMiddleware[Any, Any, Any]):
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         answer = handler(request)
-        self.killer.reach("after_tool")
+        self.killer.reach("after_tool", request.tool_call["args"]["payment_intent"])
         return answer
 
 
-def build(cell: Cell, killer: Killer, folder: Path, stripe_url: str) -> tuple[list[BaseTool], list[Any]]:
+def build(cell: Cell, folder: Path, stripe_url: str) -> tuple[list[BaseTool], list[Any]]:
     """The tools and the middleware of an arm."""
     client = stripe.StripeClient(KEY, base_addresses={"api": stripe_url}, max_network_retries=0)
-    plain = refunding_tool(client, killer)
+    plain = refunding_tool(client)
     if cell.arm == "no_gate":
         return [plain], []
-    gate = Gate(folder / "journal.db", wait=WAIT_S)
+    gate = Gate(folder / JOURNAL, signing=folder / KEYS, wait=WAIT_S)
     if cell.arm == "toolkit":
-        if killer.place in ("in_tool", "after_effect"):
-            at = CrashPoint.AFTER_DISPATCHED if killer.place == "in_tool" else CrashPoint.AFTER_RESPONSE
-            arm(at, action=killer.die)
         toolkit = StripeToolkit(gate, client=client, tools=["create_refund"])
         gate.recover()
         return toolkit.get_tools(), []
-    from datetime import timedelta
 
     def find(payment_intent: str) -> str | None:
         found = client.v1.refunds.list({"payment_intent": payment_intent}).data
@@ -104,25 +138,37 @@ def build(cell: Cell, killer: Killer, folder: Path, stripe_url: str) -> tuple[li
 
 
 @contextlib.contextmanager
-def saver_of(cell: Cell, folder: Path, postgres: str, killer: Killer) -> Iterator[Any]:
-    """The checkpointer. Its first write may be where this life ends."""
+def saver_of(cell: Cell, folder: Path, postgres: str) -> Iterator[Any]:
+    """The checkpointer."""
     if cell.saver == "sqlite":
         import sqlite3
 
         from langgraph.checkpoint.sqlite import SqliteSaver
 
-        saver: Any = SqliteSaver(sqlite3.connect(folder / "checkpoints.db", check_same_thread=False))
+        saver = SqliteSaver(sqlite3.connect(folder / "checkpoints.db", check_same_thread=False))
         saver.setup()
-        if killer.place == "first_checkpoint":
-            saver.put = lambda *args, **kwargs: killer.die()
         yield saver
         return
     from langgraph.checkpoint.postgres import PostgresSaver
 
     with PostgresSaver.from_conn_string(postgres) as kept:
-        if killer.place == "first_checkpoint":
-            kept.put = lambda *args, **kwargs: killer.die()  # type: ignore[method-assign,assignment]
         yield kept
+
+
+def watch_the_saver(saver: Any, killer: Killer, payments: list[str]) -> None:
+    """Have the checkpointer pass by the killer before it writes a checkpoint, and after it has kept a tool's answer."""
+    put_writes = saver.put_writes
+
+    def keeping(config: Any, writes: Any, *rest: Any, **named: Any) -> None:
+        put_writes(config, writes, *rest, **named)
+        answers = [str(value) for _, value in writes if "ToolMessage" in repr(value)]
+        for payment in payments:
+            if any(payment in answer for answer in answers):
+                killer.reach("kept", payment)
+
+    saver.put_writes = keeping
+    if killer.place == "first_checkpoint":
+        saver.put = lambda *arguments, **named: killer.die()
 
 
 def asks(payments: list[str]) -> Any:
@@ -140,23 +186,23 @@ def asks(payments: list[str]) -> Any:
 
 
 def live(
-    cell: Cell, life: int, folder: Path, thread: str, payments: list[str], urls: dict[str, str], killer: Killer
+    cell: Cell, ask: str, folder: Path, thread: str, payments: list[str], urls: dict[str, str], killer: Killer
 ) -> dict[str, Any]:
-    """Live one life and return what the agent ended with."""
-    tools, middleware = build(cell, killer, folder, urls["stripe"])
+    """Live one life and return what the agent ended with.
+
+    ``ask`` is how it begins: ``first``, the user's first message; ``resume``, as the cell resumes; ``again``, a further
+    message in a thread that has come to its end.
+    """
+    watch_the_wire(killer)
+    tools, middleware = build(cell, folder, urls["stripe"])
     if cell.kill == "interrupt":
         middleware = [HumanInTheLoopMiddleware({"create_refund": True}), *middleware]
     model = ScriptedModel(script=[asks(payments), says("That is what became of it.")])
     config: Any = {"configurable": {"thread_id": thread, "request_id": thread}}
-    with saver_of(cell, folder, urls.get("postgres", ""), killer) as saver:
+    with saver_of(cell, folder, urls.get("postgres", "")) as saver:
+        watch_the_saver(saver, killer, payments)
         agent = create_agent(model, tools, middleware=[*middleware, AfterTool(killer)], checkpointer=saver)
-        state = agent.get_state(config)
-        given: Any = {"messages": [HumanMessage("Refund them, please.")]}
-        how = "new"
-        if life > 1 and cell.resume == "none" and state.next:
-            given, how = (_approve(state.interrupts), "answered") if state.interrupts else (None, "none")
-        elif life > 1 and cell.resume == "message":
-            given, how = {"messages": [HumanMessage("Are they refunded?")]}, "message"
+        given, how = _beginning(cell, ask, agent.get_state(config))
         result: Any = None
         for _ in range(MAX_ROUNDS):
             result = agent.invoke(given, config, durability=cell.durability)
@@ -166,6 +212,17 @@ def live(
             given = _approve(result["__interrupt__"])
     messages = [one for one in result["messages"] if isinstance(one, ToolMessage)]
     return {"how": how, "tools": [_plain(one) for one in messages]}
+
+
+def _beginning(cell: Cell, ask: str, state: Any) -> tuple[Any, str]:
+    """What the graph is given, and a word for it. ``none`` where there is no checkpoint is the first message anew."""
+    if ask == "again":
+        return {"messages": [HumanMessage("Refund them, if they are not refunded yet.")]}, "message"
+    if ask == "resume" and cell.resume == "message":
+        return {"messages": [HumanMessage("Are they refunded?")]}, "message"
+    if ask == "resume" and state.next:
+        return (_approve(state.interrupts), "answered") if state.interrupts else (None, "continued")
+    return {"messages": [HumanMessage("Refund them, please.")]}, "anew" if ask == "resume" else "first"
 
 
 def _approve(interrupts: Any) -> Command[Any]:
@@ -182,6 +239,7 @@ def _plain(message: ToolMessage) -> dict[str, Any]:
         "outcome": artifact.get("outcome"),
         "effect_id": artifact.get("effect_id"),
         "request": artifact.get("request_key"),
+        "receipt": artifact.get("receipt"),
     }
 
 

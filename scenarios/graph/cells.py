@@ -12,12 +12,19 @@ ARMS = ("no_gate", "toolkit", "middleware")
 SAVERS = ("sqlite", "postgres")
 DURABILITIES = ("sync", "async", "exit")
 KILLS = ("in_tool", "after_effect", "after_tool", "first_checkpoint", "interrupt")
-"""In the tool before anything is sent; right after the refund was made; after the tool has returned to the graph; when
-the first checkpoint is about to be written; while paused for a person, and then right after the refund."""
+"""In the tool, right before Stripe's SDK sends; right after Stripe has answered, before anybody else knows; after the
+tool has returned, before the graph knows; when the first checkpoint is about to be written; while paused for a person,
+and in the next life right after Stripe has answered."""
 RESUMES = ("none", "message")
 """``invoke(None)``, as LangGraph resumes; or a new message of the user in the same thread."""
-CALLS = (1, 2)
-"""Tool calls in the model's message."""
+CALLS = ("one", "other_waits", "other_done", "other_kept", "two")
+"""Tool calls in the model's message, and where the second one is when the process dies in the first one: about to send,
+with nothing sent; with its tool returned; with its answer kept by the checkpointer. ``two`` where the death is in
+neither of them: at the first checkpoint."""
+NEVER = ("exit", "other_kept")
+"""Durability ``exit`` keeps no answer before the graph ends."""
+QUICK = 13
+"""Cells of a quick run, evenly from all; 13 goes into none of the numbers above, so that they are of every kind."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Cell:
     durability: str
     kill: str
     resume: str
-    calls: int
+    calls: str
 
     @property
     def name(self) -> str:
@@ -39,11 +46,24 @@ class Cell:
     @property
     def payments(self) -> tuple[str, ...]:
         """The subjects of the calls, in order."""
-        return tuple(f"payment_{number}" for number in range(1, self.calls + 1))
+        return ("payment_1",) if self.calls == "one" else ("payment_1", "payment_2")
 
     def deaths(self) -> tuple[str, ...]:
         """Where each of its lives but the last one ends."""
         return ("paused", "after_effect") if self.kill == "interrupt" else (self.kill,)
+
+    def made_at(self, death: str) -> list[int]:
+        """How often each refund must have been made when the process dies there for the first time after acting.
+
+        By it the suite knows that the process died where the cell says, and that the other call stood where the cell
+        says.
+        """
+        if death == "paused":
+            return [0] * len(self.payments)
+        if death == "first_checkpoint":
+            return [1 if self.durability == "exit" else 0] * len(self.payments)
+        made = [0 if death == "in_tool" else 1, 0 if self.calls == "other_waits" else 1]
+        return made[: len(self.payments)]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,8 +71,10 @@ class Cell:
 
 def every() -> Iterator[Cell]:
     """Every cell, in order."""
-    for values in itertools.product(ARMS, SAVERS, DURABILITIES, KILLS, RESUMES, CALLS):
-        yield Cell(*values)
+    for arm, saver, durability, kill, resume in itertools.product(ARMS, SAVERS, DURABILITIES, KILLS, RESUMES):
+        for calls in CALLS:
+            if (calls == "two") == (kill == "first_checkpoint" and calls != "one") and (durability, calls) != NEVER:
+                yield Cell(arm, saver, durability, kill, resume, calls)
 
 
 def chosen(only: list[str], quick: bool) -> list[Cell]:
@@ -60,5 +82,4 @@ def chosen(only: list[str], quick: bool) -> list[Cell]:
     cells = [cell for cell in every() if not only or any(part in f"/{cell.name}/" for part in only)]
     if not quick:
         return cells
-    picked = [cell for index, cell in enumerate(cells) if cell.arm != "no_gate" and cell.calls == 2 and index % 7 == 0]
-    return picked[:12]
+    return cells[:: max(1, len(cells) // QUICK)][:QUICK]
