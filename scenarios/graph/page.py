@@ -17,7 +17,7 @@ gate one more process is then asked for the same refunds once more. The service'
 how often each refund was made, and that the process died where the cell says. A figure says in how many cells each
 refund was made exactly once.
 
-| killed | durability | without the gate | most refunds of one payment there | toolkit | middleware | `invoke(None)` found a checkpoint |
+| killed | durability | without the gate | most refunds of one payment | toolkit | middleware | `None` went on |
 |---|---|---|---|---|---|---|"""
 
 WORDS = {
@@ -29,9 +29,9 @@ WORDS = {
 }
 NOTES = """
 The tools run in threads of one process, Stripe's own SDK sends, and the place is the same in every arm: right before
-the SDK sends a refund, or right after it has the answer. Where `invoke(None)` found no checkpoint there was nothing to go
-on with, and the user's first message was given anew. Under `exit` the first checkpoint is also the only one: it comes
-after everything, so the refunds had been made.
+the SDK sends a refund, or right after it has the answer. The last column counts the cells of all arms that were
+resumed by `invoke(None)`: where there was no checkpoint it has nothing to go on with, and the user's first message was
+given anew. Under `exit` the first checkpoint is also the only one, written after everything, when the refunds are made.
 
 ## Two calls in one message
 
@@ -45,10 +45,10 @@ END = """
 ## With the gate
 
 Of {gated} cells {wrong} had a problem. One is: a refund too many or too few, or of another amount; another effect id in
-the journal after any life, or in any message; a message to the model that was not `COMMITTED` or did not name the refund
-that the ledger has; two messages about one refund with different receipts, or a receipt that does not verify against the
-published key. Each refund was told of in {least} to {most} messages. {errors} of {cells} cells could not be played.
-Whether SqliteSaver or PostgresSaver kept the checkpoints {savers}.
+the journal after any life, or in any message; a message to the model that was not `COMMITTED` or did not name the
+refund that the ledger has; two messages about one refund with different receipts, or a receipt that does not verify
+against the published key. The model was told of each refund in {asked} messages. {errors} of {cells} cells could not be
+played. Whether SqliteSaver or PostgresSaver kept the checkpoints {savers}.
 
 Packages: {packages}. Played in {seconds} s by `{command}`.
 """
@@ -58,18 +58,19 @@ def page(found: Record) -> str:
     """The page of a results document."""
     cells = [one for one in found["cells"] if "error" not in one]
     gated = [one for one in cells if one["arm"] != "no_gate"]
-    told = [count for one in gated for count in Counter(said["request"] for said in one["told"]).values()]
+    counts = [count for one in gated for count in Counter(said["request"] for said in one["told"]).values()]
     differ = savers_that_differ(cells)
     lines = [INTRODUCTION, *_by_kill(cells), NOTES, *_by_second_call(cells)]
     lines.append(
         END.format(
             gated=len(gated),
             wrong=sum(bool(one["problems"]) for one in gated),
-            least=min(told, default=0),
-            most=max(told, default=0),
+            asked=" to ".join(str(count) for count in sorted({min(counts, default=0), max(counts, default=0)})),
             errors=len(found["cells"]) - len(cells),
             cells=len(found["cells"]),
-            savers="made no difference to any count" if not differ else f"made a difference in {', '.join(differ)}",
+            savers="made no difference to any count"
+            if not differ
+            else f"made a difference in {', '.join(f'`{one}`' for one in differ)}",
             packages=", ".join(f"{name} {text}" for name, text in found["packages"].items()),
             seconds=found["seconds"],
             command=found["command"],
