@@ -178,6 +178,8 @@ class Definition:
             return []
         try:
             found = self.budget.function(**self.budget.arguments(payload, ""))
+        except BadRequest:
+            raise
         except Exception as error:
             raise BadArguments(f"{self.name}: the budget function raised {describe(error)}") from error
         if found is None:

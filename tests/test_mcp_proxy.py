@@ -41,10 +41,21 @@ expect = {disputed = false}
 key = "{request}:{payment}"
 key_argument = "idempotency_key"
 dedupes_s = 86400
+amount = "amount"
 [tools.delete_account]
 key = "{request}:{account}"
 [tools.cancel_order]
 error_proves_nothing_done = true
+[[limits]]
+name = "account:{account}"
+limit = 2
+per = "day"
+counts = true
+effects = "mcp.delete_account"
+[[limits]]
+name = "credits:{request}"
+limit = 600
+effects = "mcp.create_credit"
 """
 REFUND = {"payment": "pi_1", "amount": 500}
 
@@ -99,6 +110,7 @@ class Serving(ProxyCase):
         async with self.client("auto", SHOP_REQUEST="case-2") as client:
             await self.has_found_what_was_done(client)
             await self.reads_premises_and_fills_in_the_key(client)
+            await self.holds_its_limits(client)
 
     async def passes_everything_else_on(self, client: Client) -> None:
         told: list[float] = []
@@ -179,6 +191,20 @@ class Serving(ProxyCase):
         refused = await client.call_tool("create_credit", {**REFUND, "payment": "pi_9"})
         self.assertEqual(self.outcome(refused), "REFUSED:premise_not_met")
         self.assertEqual(len(self.ledger()), 4)
+
+    async def holds_its_limits(self, client: Client) -> None:
+        """Killed, open and done effects count alike: 500 of 600 are used, and one of two deletions of an account."""
+        over = await client.call_tool("create_credit", {"payment": "pi_3", "amount": 101})
+        self.assertEqual(self.outcome(over), "REFUSED:over_budget")
+        self.assertIn("credits:case-2", over.content[0].text)
+        below_nothing = await client.call_tool("create_credit", {"payment": "pi_3", "amount": -1})
+        self.assertIn("a whole number that is not negative). Nothing was recorded", below_nothing.content[0].text)
+        rest = await client.call_tool("create_credit", {"payment": "pi_4", "amount": 100})
+        self.assertEqual(self.outcome(rest), "COMMITTED")
+        for case, outcome in (("case-5", "COMMITTED"), ("case-6", "REFUSED:over_budget")):
+            told = await client.call_tool("delete_account", {"account": "a"}, meta={"shop.example/request": case})
+            self.assertEqual(self.outcome(told), outcome)
+        self.assertEqual(len(self.ledger()), 6)
 
     def recorded(self) -> int:
         gate = Gate(self.folder / "gate.db")
@@ -304,6 +330,11 @@ class Configuration(ProxyCase):
             (head + '[tools.a]\nkey = "{id}"\n', "key must name {request}"),
             (head + '[tools.a]\nkey = "{request.x}"\n', "names in braces"),
             (head + "[tools.a]\nkees = 1\n", "kees means nothing"),
+            (head + '[tools.a]\n[[limits]]\nname = "a"\nlimit = 5\n', "say which argument is the amount"),
+            (head + '[tools.a]\n[[limits]]\nname = "a"\nlimit = 5\neffects = "b"\n', "is for no gated tool"),
+            (head + '[tools.a]\n[[limits]]\nname = "a"\nlimit = -5\ncounts = true\n', "not negative"),
+            (head + '[tools.a]\n[[limits]]\nname = "{a.b}"\nlimit = 5\n', "names in braces"),
+            (head + '[tools.a]\n[[limits]]\nname = "a"\nlimit = 5\nper = "week"\ncounts = true\n', "per='day'"),
             (head + "[tools.a]\ndedupes_s = 5\n", "key_argument"),
             (head + '[tools.a]\nlookup = {tool = "a"}\n', "gated itself"),
             (head + "[tools.a]\nlookup = {}\n", "tool is missing"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import string
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from ..contract import DEFAULT_SEND_TIMEOUT
 from ..errors import DefinitionError
+from ..rules import Limit
 
 REQUEST, KEY = "request", "key"
 """What a template may name besides a call's arguments: the request reference and, in ``lookup``, the effect id."""
@@ -46,6 +47,7 @@ class Rule:
     expect: Mapping[str, Any] | None = None
     send_timeout: timedelta = DEFAULT_SEND_TIMEOUT
     requires_approval: bool = False
+    amount: str | None = None
     error_proves_nothing_done: bool = False
 
 
@@ -59,6 +61,7 @@ class Config:
     request_meta: str | None = None
     signing: str | None = None
     wait_s: float = 0.0
+    limits: Sequence[Limit] = ()
 
 
 def load(path: Path) -> Config:
@@ -87,11 +90,14 @@ def load(path: Path) -> Config:
     signing = top.take("signing", str, None)
     wait_s = top.take("wait_s", (int, float), 0)
     rules = {name: _rule(path, name, table) for name, table in top.take("tools", dict).items()}
+    limits = [_limit(f"{path}: [[limits]] {number}", one) for number, one in enumerate(top.take("limits", list, []), 1)]
     top.done()
     if not rules:
         raise DefinitionError(f"{path}: [tools.NAME] names the tools that are gated; there is none")
     _check_names(path, rules)
-    return Config(journal, rules, env, meta, None if signing is None else str(path.parent / signing), float(wait_s))
+    _check_limits(path, rules, limits)
+    signing = None if signing is None else str(path.parent / signing)
+    return Config(journal, rules, env, meta, signing, float(wait_s), limits)
 
 
 def _check_names(path: Path, rules: Mapping[str, Rule]) -> None:
@@ -102,6 +108,35 @@ def _check_names(path: Path, rules: Mapping[str, Rule]) -> None:
         for reading in (rule.lookup, rule.premises):
             if reading is not None and reading.tool in rules:
                 raise DefinitionError(f"{path}: [tools.{rule.tool}] reads by {reading.tool}, which is gated itself")
+
+
+def _check_limits(path: Path, rules: Mapping[str, Rule], limits: Sequence[Limit]) -> None:
+    """A limit that would count nothing is a mistake, never a limit that holds."""
+    for limit in limits:
+        counted = [rule for rule in rules.values() if limit.is_for(rule.effect)]
+        if not counted:
+            raise DefinitionError(f"{path}: limit {limit.name} is for no gated tool; effects = … takes effect names")
+        for rule in counted:
+            if not limit.counts and rule.amount is None:
+                raise DefinitionError(
+                    f"{path}: [tools.{rule.tool}]: limit {limit.name} counts amounts; say which argument is the amount "
+                    "(amount = …), or give the limit counts = true, or effects = … without this tool"
+                )
+
+
+def _limit(where: str, given: Any) -> Limit:
+    table = _Table(where, given)
+    name = table.template("name")
+    effects = table.take("effects", (str, list), "*")
+    per, counts = table.take("per", str, None), table.take("counts", bool, False)
+    most = table.take("limit", int)
+    table.done()
+    if isinstance(effects, list) and not all(isinstance(one, str) for one in effects):
+        raise DefinitionError(f"{where}: effects is a pattern of effect names, or several")
+    try:
+        return Limit(name, most, per=per, counts=counts, effects=effects)
+    except DefinitionError as error:
+        raise DefinitionError(f"{where}: {error}") from None
 
 
 def _rule(path: Path, name: str, given: Any) -> Rule:
@@ -122,6 +157,7 @@ def _rule(path: Path, name: str, given: Any) -> Rule:
         expect=table.take("expect", dict, None),
         send_timeout=table.seconds("send_timeout_s", DEFAULT_SEND_TIMEOUT) or DEFAULT_SEND_TIMEOUT,
         requires_approval=table.take("requires_approval", bool, False),
+        amount=table.take("amount", str, None),
         error_proves_nothing_done=table.take("error_proves_nothing_done", bool, False),
     )
     table.done()
@@ -172,8 +208,8 @@ class _Table:
             raise DefinitionError(f"{self.where}: {name} is a number of seconds")
         return timedelta(seconds=found)
 
-    def template(self, name: str, default: str) -> str:
-        text: str = self.take(name, str, default)
+    def template(self, name: str, *default: str) -> str:
+        text: str = self.take(name, str, *default)
         _names(text, self.where)
         return text
 

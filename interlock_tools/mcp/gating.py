@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..authority import Budget
 from ..effect import AsyncEffect
 from ..errors import BadArguments, DefiniteNo, DefinitionError, MissingRequestKey, NotSent, describe
 from ..gate import Gate
 from ..outcome import Outcome, Reason
 from ..redaction import clean
+from ..rules import Asked
 from .config import KEY, REQUEST, Config, Reading, Rule, fill, filled
 from .server import Server, ServerError
 
@@ -77,12 +79,17 @@ class Gating:
             assert rule.lookup is not None
             return await self._read(rule.lookup, {**arguments, REQUEST: request, KEY: idempotency_key}) or None
 
+        def budget(request: str, arguments: dict[str, Any]) -> list[Budget]:
+            return self._budgets(rule, request, arguments)
+
         declare = self.gate.effect(
             rule.effect,
-            key=lambda request, arguments: fill(rule.key, {**arguments, REQUEST: request}, (REQUEST,)),
+            key=lambda request, arguments: _key(rule, request, arguments),
             premises=premises if rule.premises else None,
             expect=rule.expect,
             requires_approval=rule.requires_approval,
+            amount=(lambda arguments: _amount(rule, arguments)) if rule.amount else None,
+            budget=budget if self.config.limits else None,
             dedupes=rule.dedupes,
             lookup=lookup if rule.lookup else None,
             lookup_lag=rule.lookup_lag,
@@ -91,6 +98,21 @@ class Gating:
         )
         effect: AsyncEffect[Any] = declare(send)
         return effect
+
+    def _budgets(self, rule: Rule, request: str, arguments: dict[str, Any]) -> list[Budget]:
+        """What a call takes of the limits. Raises ``BadArguments`` where that cannot be told: a limit never lets by."""
+        values = {**arguments, REQUEST: request}
+        limits = [limit for limit in self.config.limits if limit.is_for(rule.effect)]
+        for limit in limits:
+            missing = sorted(name for name in limit.names - {"effect", "request_key"} if values.get(name) is None)
+            if missing:
+                raise BadArguments(
+                    f"{rule.tool}: limit {limit.name} counts by {missing[0]}, which this call does not give"
+                )
+        amount = _amount(rule, arguments) if rule.amount else None
+        asked = Asked(rule.effect, _key(rule, request, arguments), values, amount)
+        found = [limit.budget(asked, self.gate.rules.now_ms()) for limit in limits]
+        return [budget for budget in found if budget is not None]
 
     async def _send(self, rule: Rule, arguments: dict[str, Any], on_send: Any) -> Any:
         """Call the tool. Its answer is the evidence; one that says that it failed proves nothing unless declared so."""
@@ -216,6 +238,18 @@ class Gating:
                 tool.pop("outputSchema", None)
                 tool["inputSchema"] = self.shown_schema(rule, tool.get("inputSchema") or {})
         return result
+
+
+def _key(rule: Rule, request: str, arguments: Mapping[str, Any]) -> str:
+    return fill(rule.key, {**arguments, REQUEST: request}, (REQUEST,))
+
+
+def _amount(rule: Rule, arguments: Mapping[str, Any]) -> int:
+    """The amount of a call that moves one. Raises ``BadArguments``."""
+    found = arguments.get(rule.amount or "")
+    if type(found) is not int or found < 0:
+        raise BadArguments(f"{rule.amount} is the amount: a whole number that is not negative")
+    return found
 
 
 def _params(tool: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
