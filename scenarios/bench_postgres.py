@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from scenarios.bench import BATCH, ROOT, act, filesystem, fill, gated, timed
 
 THREADS = 64
 POOLS = (1, 4, 16)
+SLOWER_COMMITS_MS = (1, 2)
 
 
 class Bare:
@@ -59,6 +61,29 @@ def url_of(server: Server | None, **parameters: Any) -> str:
     return f"{named}{'&' if '?' in named else '?'}{query}" if query else named
 
 
+@contextmanager
+def slower_commits(milliseconds: int) -> Iterator[None]:
+    """Let the server wait before it syncs each commit, as a slower disk or a synchronous standby would.
+
+    ``commit_delay`` waits once for all commits that stand in line, so that they share one sync as they do on a disk.
+    Every connection that is opened meanwhile has it; only a superuser may set it.
+    """
+    before = os.environ.get("PGOPTIONS")
+    os.environ["PGOPTIONS"] = f"-c commit_delay={milliseconds * 1000} -c commit_siblings=0"
+    try:
+        yield
+    finally:
+        del os.environ["PGOPTIONS"]
+        if before is not None:
+            os.environ["PGOPTIONS"] = before
+
+
+def may_slow_commits(server: Server | None) -> bool:
+    """Whether this role may do so."""
+    with psycopg.connect(url_of(server)) as connection:
+        return bool(connection.execute("SELECT current_setting('is_superuser')").fetchall()[0][0] == "on")
+
+
 def schema() -> str:
     return f"bench_{secrets.token_hex(6)}"
 
@@ -71,10 +96,10 @@ def sample(server: Server | None) -> list[str]:
     return rows
 
 
-def sequential(server: Server | None, folder: Path, batches: int, rows: list[str]) -> dict[str, Any]:
+def sequential(server: Server | None, sqlite: Path, batches: int, rows: list[str]) -> dict[str, Any]:
     """One effect after the other."""
     gate, effect = gated(url_of(server, interlock_schema=schema()))  # type: ignore[arg-type]
-    sqlite_gate, sqlite_effect = gated(folder / "gate.db")
+    sqlite_gate, sqlite_effect = gated(sqlite)
     bare = Bare(url_of(server), rows[:-1], rows[-1])
     contenders: dict[str, Callable[[str], Any]] = {"bare": bare.effect, "gate": effect, "sqlite_gate": sqlite_effect}
     took: dict[str, list[float]] = {name: [] for name in contenders}
@@ -89,6 +114,9 @@ def sequential(server: Server | None, folder: Path, batches: int, rows: list[str
     bare.db.close()
     return {
         **{f"{name}_ms_per_effect": round(statistics.median(found) * 1000, 3) for name, found in took.items()},
+        "gate_adds_ms": round(
+            statistics.median(g - b for g, b in zip(took["gate"], took["bare"], strict=True)) * 1000, 3
+        ),
         "gate_to_bare": round(statistics.median(ratios), 3),
         "gate_to_bare_quartiles": [round(part, 3) for part in statistics.quantiles(ratios, n=4)[::2]],
         "gate_to_sqlite_gate": round(statistics.median(took["gate"]) / statistics.median(took["sqlite_gate"]), 3),
@@ -149,6 +177,20 @@ def concurrent(server: Server | None, each: int, runs: int, rows: list[str]) -> 
     return result
 
 
+def slowed(server: Server | None, folder: Path, batches: int, rows: list[str]) -> dict[str, Any]:
+    """The same where each commit takes longer, as on most networks and disks of real databases."""
+    if not may_slow_commits(server):
+        return {"skipped": "this role may not set commit_delay"}
+    result: dict[str, Any] = {}
+    for milliseconds in SLOWER_COMMITS_MS:
+        with slower_commits(milliseconds):
+            result[f"{milliseconds}_ms"] = {
+                "sequential": sequential(server, folder / f"gate_{milliseconds}.db", batches, rows),
+                "concurrent": concurrent(server, 20, 5, rows),
+            }
+    return result
+
+
 RECOVER = "began = time.perf_counter(); report = gate.recover(); print(time.perf_counter() - began, *map(str, report))"
 
 
@@ -202,8 +244,9 @@ def main(options: argparse.Namespace) -> int:
                 "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "postgresql": version},
                 "filesystem": filesystem(folder) if server is not None else "that of the server",
-                "sequential": sequential(server, folder, options.batches, rows),
+                "sequential": sequential(server, folder / "gate.db", options.batches, rows),
                 "concurrent": concurrent(server, 20, 5, rows),
+                "slower_commits": slowed(server, folder, options.batches, rows),
                 "recovery_by_finished_effects": recovery(server, options.finished, options.runs),
             }
         finally:
