@@ -60,6 +60,8 @@ class Gate:
             every send. Where it returns None nothing is sent: a switch for the whole agent.
         requires_approval: what is asked -> whether a person has to approve it, besides what effects say.
         receipts_dir: where ``<effect id>.receipt.json`` is written at recovery and settlement.
+        private: pattern of effect names -> values that receipts show as salted digests, besides what effects say:
+            ``{"resend.*": ["payload.to"]}``.
 
     Raises:
         JournalUnusable: the journal cannot be opened here, and why.
@@ -80,6 +82,7 @@ class Gate:
         witness: str | None = "after",
         witnesses: Policy | str | os.PathLike[str] | None = None,
         receipts_dir: str | os.PathLike[str] | None = None,
+        private: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.journal: Journal = open_journal(os.fspath(journal)) if isinstance(journal, (str, os.PathLike)) else journal
         self.wait_s = seconds(wait)
@@ -87,7 +90,7 @@ class Gate:
         self.rules = Rules(tuple(limits), allowed, requires_approval, lambda: self.journal.now().wall_ms)
         self._definitions: dict[str, Definition] = {}
         self.observer: Observer | None = None
-        self.records = Records(self.journal, signing, witness, witnesses, receipts_dir)
+        self.records = Records(self.journal, signing, witness, witnesses, receipts_dir, private or {})
 
     def effect(
         self,
@@ -152,8 +155,7 @@ class Gate:
         contract = Contract(
             dedupes, enforces, never_true_again, lookup_lag, send_timeout, clock_skew, marks, natural_key, strict
         )
-        if private or service:
-            self.records.declare(name, private, service)
+        self.records.declare(name, private, service)
         return EffectDecorator(
             self,
             name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,12 @@ def is_signed(journal: Journal) -> bool:
     return journal.records.fact("origin") is not None
 
 
+def _check_private(name: str, paths: Any) -> None:
+    listed = isinstance(paths, Sequence) and not isinstance(paths, str)
+    if not listed or not all(isinstance(path, str) and all(path.split(".")) for path in paths):
+        raise DefinitionError(f"{name}: private names values like payload.to, facts.email or evidence.id, in a list")
+
+
 class Records:
     """The signed records of a gate's journal. Get it as ``gate.records``."""
 
@@ -36,8 +43,16 @@ class Records:
         witness: str | None,
         witnesses: Policy | str | os.PathLike[str] | None,
         receipts_dir: str | os.PathLike[str] | None,
+        private: Mapping[str, Sequence[str]],
     ) -> None:
         self._journal = journal
+        if not isinstance(private, Mapping) or not all(isinstance(pattern, str) for pattern in private):
+            raise DefinitionError(
+                'private= takes values by the effects they are of, such as {"resend.*": ["payload.to"]}'
+            )
+        for pattern, paths in private.items():
+            _check_private(pattern, paths)
+        self._private = dict(private)
         self._declared: dict[str, tuple[dict[str, str] | None, tuple[str, ...]]] = {}
         self._front: Front | None = None
         if signing is None and receipts_dir is not None and is_signed(journal):
@@ -82,12 +97,15 @@ class Records:
 
     def declare(self, name: str, private: Sequence[str], service: Mapping[str, str] | None) -> None:
         """Remember what of an effect is private, and at which service it is done. Raises ``DefinitionError``."""
-        if isinstance(private, str) or not all(isinstance(path, str) and all(path.split(".")) for path in private):
-            raise DefinitionError(f"{name}: private names values like payload.to, facts.email or evidence.id")
+        _check_private(name, private)
+        for pattern, paths in self._private.items():
+            if fnmatchcase(name, pattern):
+                private = (*private, *paths)
         plain = None if service is None else dict(service)
         if plain is not None and not all(isinstance(item, str) for pair in plain.items() for item in pair):
             raise DefinitionError(f"{name}: service is a dict of texts, such as name and account")
-        self._declared[name] = (plain, tuple(private))
+        if plain is not None or private:
+            self._declared[name] = (plain, tuple(dict.fromkeys(private)))
 
     def _declaration(self, name: str) -> Declared | None:
         found = self._declared.get(name)

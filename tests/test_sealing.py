@@ -21,10 +21,11 @@ from sealing_support import SealingCase, until
 
 from interlock_tools import DefiniteNo, Gate, NotRecorded
 from interlock_tools.core.entries import Kind
-from interlock_tools.errors import JournalUnusable, NotDecidable, SigningFailed
+from interlock_tools.errors import DefinitionError, JournalUnusable, NotDecidable, SigningFailed
 from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.keyfiles import KeyUnusable, format_private_key
 from interlock_tools.receipts import Answer, Word, parse_policy, verify
+from interlock_tools.receipts.file import open_receipt
 from interlock_tools.receipts.keys import CallSigner, KeySigner, verifier_key
 from interlock_tools.receipts.merkle import root_at
 from interlock_tools.sealing import Keys, Signing
@@ -369,6 +370,19 @@ class Private(SealingCase):
         self.assertEqual((told.word, told.line("disclosures").answer), (Word.LOGGED, Answer.YES))
         with self.assertRaisesRegex(NotDecidable, "declared private .* payload.case"):
             self.gate.receipt(outcome.effect_id, disclosing=["payload.amount"])
+
+    def test_a_gate_says_what_is_private_in_effects_that_others_declare(self) -> None:
+        """As toolkits do. What the effect says itself counts too, and other effects are left alone."""
+        self.sign(private={"test.*": ["payload.case", "evidence.id"], "other.*": ["payload.amount"]})
+        outcome = self.refund(private=("payload.case",))("secret-case")
+        bodies = [record.entry.body for record in open_receipt(self.gate.receipt(outcome.effect_id)).records]
+        self.assertEqual(
+            [list(bodies[0]["payload"]["case"]), bodies[0]["payload"]["amount"]], [["private_sha256"], 2000]
+        )
+        self.assertEqual(list(bodies[-1]["evidence"]["id"]), ["private_sha256"])
+        for wrong in ({"test.*": "payload.case"}, {"test.*": ["payload..case"]}, ["payload.case"], {"test.*": 5}):
+            with self.assertRaisesRegex(DefinitionError, "private"):
+                self.open(private=wrong)
 
     def test_a_later_process_hides_them_as_well(self) -> None:
         self.sign()
