@@ -14,14 +14,18 @@ import unittest
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 
 from interlock_tools import DefinitionError, Gate
-from interlock_tools.mcp.config import fill, load
+from interlock_tools.mcp import wire
+from interlock_tools.mcp.config import fill, filled, load
 from interlock_tools.mcp.gating import OUTCOME
+from interlock_tools.mcp.schemas import schemas_of
+from interlock_tools.mcp.server import Server, ServerError, ServerGone
 from interlock_tools.testing import CrashPoint
 
 HERE = Path(__file__).resolve().parent
@@ -226,9 +230,10 @@ for line in sys.stdin:
         tool = one["params"]["name"] if one["method"] == "tools/call" else None
         if tool == "act":
             ledger.open("a").write("acted\\n")
-        tools = [{"name": "act", "inputSchema": {"type": "object", "properties": {}}}]
+        names = ("act", "find", "pay", "undo")
+        tools = [{"name": name, "inputSchema": {"type": "object", "properties": {}}} for name in names]
         said = [1] * ledger.exists() if tool == "find" else {"n": 1}
-        result = {"content": [], "structuredContent": said}
+        result = {"content": [], "structuredContent": said} | ({"_meta": 5} if tool == "undo" else {})
         result = {"tools": tools} if one["method"] == "tools/list" else result
         print(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result": result}), flush=True)
 """
@@ -314,6 +319,71 @@ class Lines(ProxyCase):
         self.assertEqual(sum(answer["id"] is None for answer in answers), 3)
         self.assertEqual(code, 0)
 
+    def test_what_the_configuration_says_and_the_server_does_not_is_not_relied_on(self) -> None:
+        """Servers pass over arguments that they do not know: a key would be no key, and a lookup would find nothing."""
+        self.config.write_text(
+            RAW_CONFIG + 'key_argument = "idem"\ndedupes_s = 60\n'
+            '[tools.pay]\nlookup = {tool = "find", arguments = {payment = "1"}}\n'
+            '[tools.undo]\nlookup = {tool = "gone"}\n'
+        )  # fmt: skip
+        calls = [(CALL % (number, "")).replace("act", name) for number, name in enumerate(("act", "pay", "undo"))]
+        code, got, answers = self.run_lines(*HELLO, *calls)
+        told = {answer["id"]: answer["result"]["content"][0]["text"] for answer in answers if answer["id"] != "hello"}
+        for number, words in enumerate(
+            (
+                "act takes no argument idem",
+                "find takes no argument payment",
+                "the server names no tool gone",
+            )
+        ):
+            self.assertIn(f"({words}, which the configuration", told[number])
+            self.assertIn(words, self.errors)
+        self.assertEqual((code, [line for line in got if "tools/call" in line]), (0, []))
+
+    def test_an_answer_that_cannot_be_shown_was_given_all_the_same(self) -> None:
+        self.config.write_text(RAW_CONFIG + "[tools.undo]\n")
+        _, _, answers = self.run_lines(*HELLO, (CALL % (1, "")).replace("act", "undo"))
+        self.assertEqual(answers[-1]["result"]["_meta"][OUTCOME]["outcome"], "COMMITTED")
+
+    def test_the_proxy_ends_as_its_server_did_though_the_client_is_still_there(self) -> None:
+        self.config.write_text(RAW_CONFIG)
+        for ending, code in (("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)):
+            command = [*PROXY, "--config", str(self.config), "--", sys.executable, "-c", f"import os, sys; {ending}"]
+            pipe = subprocess.PIPE
+            with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=self.environment(R="r")) as proxy:
+                self.assertEqual(proxy.wait(30), code)
+                assert proxy.stderr is not None
+                self.assertEqual(proxy.stderr.read(), b"")
+
+
+class Streams(unittest.TestCase):
+    def test_lines_and_pieces(self) -> None:
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", buffering=0) as stream, patch.object(wire, "MAX_LINE", 10):
+            os.write(writing, b"a\n\n0123456789bc\nd")
+            os.close(writing)
+            asyncio.run(asyncio.wait_for(wire.hung_up(stream), 5))  # although nothing was read
+            self.assertEqual(list(wire.lines(stream)), [b"a\n", b"\n", b"0123456789", b"bc\n", b"d"])
+
+    def test_a_line_that_is_too_long_ends_the_server(self) -> None:
+        async def listen() -> None:
+            async def take(line: bytes) -> None:
+                raise AssertionError(line)
+
+            server = await Server.start([sys.executable, "-c", "print('x' * 1500)"], take)
+            try:
+                await server.listen()
+            finally:
+                await server.end()
+
+        with patch.object(wire, "MAX_LINE", 1000), self.assertRaisesRegex(ServerGone, "more than 1000 bytes"):
+            asyncio.run(listen())
+
+    def test_what_is_no_list_of_tools(self) -> None:
+        for tools in (None, {"a": 1}, ["x"], [{"name": 1}], [{}], [{"name": "a", "inputSchema": [1]}]):
+            with self.assertRaisesRegex(ServerError, "no list of tools"):
+                schemas_of({"tools": tools})
+
 
 class Configuration(ProxyCase):
     def test_the_one_in_the_documentation_is_understood(self) -> None:
@@ -341,12 +411,31 @@ class Configuration(ProxyCase):
             (head + '[tools.a]\neffect = "x"\n[tools.b]\neffect = "x"\n', "two tools"),
             (head + "[tools.a]\nsend_timeout_s = true\n", "send_timeout_s"),
             ("[", "gate.toml"),
+            (head.replace("R", ""), "env is empty"),
+            ('signing = ""\n' + head, "signing is empty"),
+            ("wait_s = nan\n" + head, "wait_s is a number of seconds"),
+            (head + "[tools.a]\nsend_timeout_s = 0\n", "send_timeout_s is a number of seconds, above 0"),
+            (head + "[tools.a]\nlookup_lag_s = 5\n", "there is no lookup"),
+            (head + '[tools.a]\nkey_argument = ""\n', "key_argument is empty"),
+            (head + '[tools.a]\nlookup = {tool = "b", arguments = {c = 2026-01-01}}\n', "no JSON value"),
+            (head + '[tools.a]\nlookup = {tool = "b", arguments = {c = {d = [inf]}}}\n', "no JSON value"),
+            (head + '[tools.a]\nlookup = {tool = "b", arguments = {c = ["{d.e}"]}}\n', "names in braces"),
+            (head + '[tools.a]\npremises = {tool = "b", arguments = {c = ["{key}"]}}\n', "cannot take {key}"),
+            (head + '[tools.a]\npremises = {tool = "b", fields = [1]}\n', "list of names"),
+            (head + '[tools.a]\nexpect = {c = 1}\npremises = {tool = "b", fields = ["d"]}\n', "not among fields"),
+            (head + f"[tools.a]\nexpect = {{c = {'[' * 5000}{']' * 5000}}}\n", "nested too deep"),
         ):
             with self.subTest(words=words):
                 self.config.write_text(text)
                 with self.assertRaises(DefinitionError) as caught:
                     load(self.config)
                 self.assertIn(words, str(caught.exception))
+
+    def test_templates_are_filled_in_however_deep_they_are(self) -> None:
+        self.assertEqual(
+            filled({"a": ["{n}", {"b": "{t}-{n}", "c": "{{}}"}], "d": 1.5}, {"n": 1, "t": "x"}),
+            {"a": [1, {"b": "x-1", "c": "{}"}], "d": 1.5},
+        )
 
     def test_no_two_calls_fill_a_key_in_alike(self) -> None:
         keys = {

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import string
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..contract import DEFAULT_SEND_TIMEOUT
 from ..errors import DefinitionError
 from ..rules import Limit
+
+_Seconds = TypeVar("_Seconds", timedelta, None)
 
 REQUEST, KEY = "request", "key"
 """What a template may name besides a call's arguments: the request reference and, in ``lookup``, the effect id."""
@@ -28,8 +31,9 @@ class Reading:
     fields: tuple[str, ...] = ()
 
     @property
-    def takes_key(self) -> bool:
-        return any(KEY in _names(text) for text in self.arguments.values() if isinstance(text, str))
+    def names(self) -> set[str]:
+        """What the templates of its arguments name."""
+        return _all_names(self.arguments, "template")
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def load(path: Path) -> Config:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DefinitionError(f"{path}: {error}") from None
+    except RecursionError:
+        raise DefinitionError(f"{path}: nested too deep") from None
     top = _Table(str(path), given)
     request = _Table(f"{path}: [request]", top.take("request", dict, {}))
     env, meta = request.take("env", str, None), request.take("meta", str, None)
@@ -88,7 +94,7 @@ def load(path: Path) -> Config:
     if "://" not in journal:
         journal = str(path.parent / journal)
     signing = top.take("signing", str, None)
-    wait_s = top.take("wait_s", (int, float), 0)
+    wait = top.seconds("wait_s", timedelta(0))
     rules = {name: _rule(path, name, table) for name, table in top.take("tools", dict).items()}
     limits = [_limit(f"{path}: [[limits]] {number}", one) for number, one in enumerate(top.take("limits", list, []), 1)]
     top.done()
@@ -97,7 +103,7 @@ def load(path: Path) -> Config:
     _check_names(path, rules)
     _check_limits(path, rules, limits)
     signing = None if signing is None else str(path.parent / signing)
-    return Config(journal, rules, env, meta, signing, float(wait_s), limits)
+    return Config(journal, rules, env, meta, signing, wait.total_seconds(), limits)
 
 
 def _check_names(path: Path, rules: Mapping[str, Rule]) -> None:
@@ -142,29 +148,34 @@ def _limit(where: str, given: Any) -> Limit:
 def _rule(path: Path, name: str, given: Any) -> Rule:
     table = _Table(f"{path}: [tools.{name}]", given)
     key = table.template("key", "{request}")
-    if REQUEST not in _names(key):
+    if REQUEST not in names_of(key):
         raise DefinitionError(f"{table.where}: key must name {{request}}, which the application supplies")
-    dedupes = table.seconds("dedupes_s", None)
     rule = Rule(
         tool=name,
         effect=table.take("effect", str, f"mcp.{name}"),
         key=key,
         key_argument=table.take("key_argument", str, None),
-        dedupes=dedupes,
+        dedupes=table.seconds("dedupes_s", None, above_zero=True),
         lookup=_reading(table, "lookup"),
-        lookup_lag=table.seconds("lookup_lag_s", timedelta(0)) or timedelta(0),
+        lookup_lag=table.seconds("lookup_lag_s", timedelta(0)),
         premises=_reading(table, "premises"),
         expect=table.take("expect", dict, None),
-        send_timeout=table.seconds("send_timeout_s", DEFAULT_SEND_TIMEOUT) or DEFAULT_SEND_TIMEOUT,
+        send_timeout=table.seconds("send_timeout_s", DEFAULT_SEND_TIMEOUT, above_zero=True),
         requires_approval=table.take("requires_approval", bool, False),
         amount=table.take("amount", str, None),
         error_proves_nothing_done=table.take("error_proves_nothing_done", bool, False),
     )
     table.done()
-    if dedupes is not None and rule.key_argument is None:
+    if rule.dedupes is not None and rule.key_argument is None:
         raise DefinitionError(f"{table.where}: dedupes_s rests on a key; key_argument says which argument takes it")
-    if rule.premises is not None and rule.premises.takes_key:
+    if rule.lookup_lag and rule.lookup is None:
+        raise DefinitionError(f"{table.where}: lookup_lag_s says how stale a lookup is, and there is no lookup")
+    if rule.premises is not None and KEY in rule.premises.names:
         raise DefinitionError(f"{table.where}: premises cannot take {{{KEY}}}")
+    if rule.premises is not None and rule.premises.fields:
+        unread = sorted(set(rule.expect or {}) - set(rule.premises.fields))
+        if unread:
+            raise DefinitionError(f"{table.where}: expect names {', '.join(unread)}, which is not among fields")
     return rule
 
 
@@ -174,11 +185,11 @@ def _reading(table: _Table, name: str) -> Reading | None:
         return None
     inner = _Table(f"{table.where} {name}", given)
     arguments = inner.take("arguments", dict, {})
-    for text in arguments.values():
-        if isinstance(text, str):
-            _names(text, inner.where)
+    _all_names(arguments, inner.where)
     fields = inner.take("fields", list, [])
-    reading = Reading(inner.take("tool", str), arguments, tuple(str(one) for one in fields))
+    if not all(isinstance(one, str) and one for one in fields):
+        raise DefinitionError(f"{inner.where}: fields is a list of names")
+    reading = Reading(inner.take("tool", str), arguments, tuple(fields))
     inner.done()
     return reading
 
@@ -198,19 +209,21 @@ class _Table:
         found = self.left.pop(name, None)
         if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
             raise DefinitionError(f"{self.where}: {name} is missing, or not what it must be")
+        if isinstance(found, str) and not found.strip():
+            raise DefinitionError(f"{self.where}: {name} is empty")
         return found
 
-    def seconds(self, name: str, default: timedelta | None) -> timedelta | None:
+    def seconds(self, name: str, default: _Seconds, *, above_zero: bool = False) -> timedelta | _Seconds:
         found = self.take(name, (int, float), None)
         if found is None:
             return default
-        if not 0 <= found < 1e9:
-            raise DefinitionError(f"{self.where}: {name} is a number of seconds")
+        if not 0 <= found < 1e9 or (above_zero and timedelta(seconds=found) == timedelta(0)):
+            raise DefinitionError(f"{self.where}: {name} is a number of seconds{', above 0' if above_zero else ''}")
         return timedelta(seconds=found)
 
     def template(self, name: str, *default: str) -> str:
         text: str = self.take(name, str, *default)
-        _names(text, self.where)
+        names_of(text, self.where)
         return text
 
     def done(self) -> None:
@@ -218,7 +231,7 @@ class _Table:
             raise DefinitionError(f"{self.where}: {', '.join(sorted(map(str, self.left)))} means nothing here")
 
 
-def _names(text: str, where: str = "template") -> set[str]:
+def names_of(text: str, where: str = "template") -> set[str]:
     """The names in a template. Raises ``DefinitionError`` for anything but plain ``{name}``."""
     try:
         parts = [part for part in string.Formatter().parse(text) if part[1] is not None]
@@ -228,6 +241,19 @@ def _names(text: str, where: str = "template") -> set[str]:
         if not name or spec or conversion or set(".[]") & set(name):
             raise DefinitionError(f"{where}: {text!r} may hold names in braces and nothing else")
     return {str(name) for _, name, _, _ in parts}
+
+
+def _all_names(value: Any, where: str) -> set[str]:
+    """The names in all templates of an argument, however deep. Raises ``DefinitionError`` for what is not JSON."""
+    if isinstance(value, str):
+        return names_of(value, where)
+    if isinstance(value, dict):
+        return set().union(*(_all_names(one, where) for one in value.values()))
+    if isinstance(value, list):
+        return set().union(*(_all_names(one, where) for one in value))
+    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return set()
+    raise DefinitionError(f"{where}: {value!r} is no JSON value")
 
 
 def fill(text: str, values: Mapping[str, Any], exact: tuple[str, ...] = ()) -> str:
@@ -245,15 +271,14 @@ def fill(text: str, values: Mapping[str, Any], exact: tuple[str, ...] = ()) -> s
     return "".join(parts)
 
 
-def filled(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a reading tool. A template that is one name alone gives the value as it is, of its own type."""
-    found: dict[str, Any] = {}
-    for name, text in arguments.items():
-        names = _names(text) if isinstance(text, str) else set()
-        if not names:
-            found[name] = text
-        elif len(names) == 1 and text == f"{{{next(iter(names))}}}":
-            found[name] = values[next(iter(names))]
-        else:
-            found[name] = fill(text, values, tuple(names))
-    return found
+def filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Arguments of a reading tool, with all templates in them filled in. A template that is one name alone gives the
+    value as it is, of its own type. Raises ``KeyError`` for a value that the call does not have."""
+    if isinstance(value, dict):
+        return {name: filled(one, values) for name, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one, values) for one in value]
+    if not isinstance(value, str):
+        return value
+    names = tuple(names_of(value))
+    return values[names[0]] if names and value == f"{{{names[0]}}}" else fill(value, values, names)

@@ -6,18 +6,19 @@ import contextvars
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..authority import Budget
 from ..effect import AsyncEffect
-from ..errors import BadArguments, DefiniteNo, DefinitionError, MissingRequestKey, NotSent, describe
+from ..errors import BadArguments, DefiniteNo, DefinitionError, InterlockError, MissingRequestKey, NotSent, describe
 from ..gate import Gate
 from ..outcome import Outcome, Reason
 from ..redaction import clean
 from ..rules import Asked
 from .config import KEY, REQUEST, Config, Reading, Rule, fill, filled
+from .schemas import invalid, misfit, schemas_of, shown_schema, untaken
 from .server import Server, ServerError
 
 log = logging.getLogger("interlock_tools")
@@ -73,11 +74,11 @@ class Gating:
 
         async def premises(request: str, arguments: dict[str, Any]) -> Any:
             assert rule.premises is not None
-            return _facts(await self._read(rule.premises, {**arguments, REQUEST: request}), rule.premises)
+            return _facts(await self._read(rule, rule.premises, {**arguments, REQUEST: request}), rule.premises)
 
         async def lookup(request: str, arguments: dict[str, Any], idempotency_key: str) -> Any:
             assert rule.lookup is not None
-            return await self._read(rule.lookup, {**arguments, REQUEST: request, KEY: idempotency_key}) or None
+            return await self._read(rule, rule.lookup, {**arguments, REQUEST: request, KEY: idempotency_key}) or None
 
         def budget(request: str, arguments: dict[str, Any]) -> list[Budget]:
             return self._budgets(rule, request, arguments)
@@ -93,7 +94,7 @@ class Gating:
             dedupes=rule.dedupes,
             lookup=lookup if rule.lookup else None,
             lookup_lag=rule.lookup_lag,
-            natural_key=rule.lookup is not None and not rule.lookup.takes_key,
+            natural_key=rule.lookup is not None and KEY not in rule.lookup.names,
             send_timeout=rule.send_timeout,
         )
         effect: AsyncEffect[Any] = declare(send)
@@ -118,6 +119,12 @@ class Gating:
         """Call the tool. Its answer is the evidence; one that says that it failed proves nothing unless declared so."""
         if self.server is None or self.server.gone:
             raise NotSent("the MCP server is not running")
+        try:
+            wrong = await self._wrong(rule)
+        except InterlockError as error:
+            wrong = describe(error)
+        if wrong is not None:
+            raise NotSent(wrong)
         live = _live.get()
         meta = {**self.envelope, **(live.meta if live is not None else {})}
         result = await self.server.request("tools/call", _params(rule.tool, arguments, meta), on_send)
@@ -130,9 +137,11 @@ class Gating:
             live.result = result
         return _kept(result)
 
-    async def _read(self, reading: Reading, values: Mapping[str, Any]) -> Any:
+    async def _read(self, rule: Rule, reading: Reading, values: Mapping[str, Any]) -> Any:
         """Call a reading tool and return what it says, as JSON values."""
         assert self.server is not None
+        if (wrong := await self._wrong(rule)) is not None:
+            raise ServerError(wrong)
         arguments = filled(reading.arguments, values)
         result = await self.server.request("tools/call", _params(reading.tool, arguments, self.envelope))
         if result.get("isError"):
@@ -150,7 +159,7 @@ class Gating:
         live = Live(dict(meta) if isinstance(meta, dict) else {})
         reference = self._reference(rule.tool, live.meta)
         arguments = params.get("arguments") or {}
-        refused = self._refused(rule, params, arguments)
+        refused = await self._refused(rule, params, arguments)
         if refused is not None:
             return _not_accepted(rule.tool, refused)
         token = _live.set(live)
@@ -166,7 +175,11 @@ class Gating:
             return _unknown(rule, describe(error))
         finally:
             _live.reset(token)
-        return _told(outcome, live.result)
+        try:
+            return _told(outcome, live.result)
+        except Exception as error:  # the server's answer is not what an answer may be; its effect is known all the same
+            log.warning("%s: the server's answer cannot be shown: %s", rule.tool, describe(error))
+            return _told(outcome, None)
 
     def _reference(self, tool: str, meta: dict[str, Any]) -> str:
         """The request reference, from the client's ``_meta`` (the server does not get to see it) or the environment."""
@@ -182,35 +195,36 @@ class Gating:
             "Nothing was written or sent."
         )
 
-    def _refused(self, rule: Rule, params: Mapping[str, Any], arguments: Any) -> str | None:
+    async def _refused(self, rule: Rule, params: Mapping[str, Any], arguments: Any) -> str | None:
         """Why a call is not accepted, if it is not."""
         others = sorted(set(params) - {"name", "arguments", "_meta"})
         if others:
             return f"a gated tool takes no {', '.join(others)}"
         if not isinstance(arguments, dict):
             return "the arguments are no object"
-        if self.schemas is None or rule.tool not in self.schemas:
-            return f"the server names no tool {rule.tool}"
-        schema = self.shown_schema(rule, self.schemas[rule.tool])
-        unknown = sorted(set(arguments) - set(schema.get("properties", {})))
-        if unknown and not schema.get("additionalProperties") and not schema.get("patternProperties"):
+        if (wrong := await self._wrong(rule)) is not None:
+            return wrong
+        assert self.schemas is not None
+        schema = shown_schema(rule, self.schemas[rule.tool])
+        if unknown := untaken(schema, arguments):
             return f"there is no argument {', '.join(unknown)}"
-        return _invalid(schema, arguments)
+        return invalid(schema, arguments)
 
-    @staticmethod
-    def shown_schema(rule: Rule, schema: dict[str, Any]) -> dict[str, Any]:
-        """A tool's schema without the argument that the proxy fills in."""
-        hidden = rule.key_argument
-        if hidden is None:
-            return schema
-        properties = {name: one for name, one in schema.get("properties", {}).items() if name != hidden}
-        required = [name for name in schema.get("required", ()) if name != hidden]
-        return {**schema, "properties": properties, "required": required}
+    async def _wrong(self, rule: Rule) -> str | None:
+        """``misfit`` of a tool, after asking the server where that has to be. Raises as ``learn`` does."""
+        if self.schemas is None:
+            await self.learn()
+        return misfit(rule, self.schemas or {})
 
     # -- the server's tools --------------------------------------------------------------------------
 
     async def learn(self) -> None:
-        """Ask the server for its tools' schemas. Raises ``ServerError``, ``ServerGone``."""
+        """Ask the server for its tools' schemas, and say where the configuration does not fit them.
+
+        Raises:
+            ServerError: it answered with an error, or with what is no list of tools.
+            ServerGone: it ended before it answered.
+        """
         assert self.server is not None
         found: dict[str, dict[str, Any]] = {}
         params: dict[str, Any] = {}
@@ -218,25 +232,27 @@ class Gating:
             if self.envelope:
                 params["_meta"] = self.envelope
             page = await self.server.request("tools/list", params)
-            for tool in page.get("tools", ()):
-                found[tool["name"]] = tool.get("inputSchema") or {}
+            found |= schemas_of(page)
             if not page.get("nextCursor"):
                 break
             params = {"cursor": page["nextCursor"]}
         self.schemas = found
         for rule in self.config.rules.values():
-            wanted = [rule.tool, *(one.tool for one in (rule.lookup, rule.premises) if one is not None)]
-            for name in set(wanted) - set(found):
-                log.warning("the MCP server names no tool %s, which the configuration does", name)
+            if (wrong := await self._wrong(rule)) is not None:
+                log.error("no call of %s is made: %s", rule.tool, wrong)
 
     def shown(self, result: Any) -> Any:
         """The server's list of tools as the client sees it: gated ones without the key, and without an output schema,
         since what is told of an effect is not always the tool's own answer."""
-        for tool in result.get("tools", ()) if isinstance(result, dict) else ():
-            rule = self.config.rules.get(str(tool.get("name"))) if isinstance(tool, dict) else None
+        try:
+            found = schemas_of(result) if isinstance(result, dict) else {}
+        except ServerError:  # no list of tools; no gated one is called by it
+            return result
+        for tool in result["tools"] if found else ():
+            rule = self.config.rules.get(tool["name"])
             if rule is not None:
                 tool.pop("outputSchema", None)
-                tool["inputSchema"] = self.shown_schema(rule, tool.get("inputSchema") or {})
+                tool["inputSchema"] = shown_schema(rule, found[rule.tool])
         return result
 
 
@@ -259,18 +275,6 @@ def _params(tool: str, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[
     return params
 
 
-def _invalid(schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-    from jsonschema.validators import Draft202012Validator, validator_for
-    from referencing import Registry
-
-    try:
-        kind: Any = validator_for(schema, default=Draft202012Validator)
-        found = next(kind(schema, registry=Registry()).iter_errors(arguments), None)  # fetches nothing
-    except Exception as error:
-        return f"the tool's schema cannot be used ({type(error).__name__})"
-    return None if found is None else f"{found.json_path}: {clean(found.message, 200)}"
-
-
 def _told(outcome: Outcome, result: dict[str, Any] | None) -> dict[str, Any]:
     """The result of a call. An outcome is never an error: a model would try again."""
     existing = outcome.existing
@@ -278,7 +282,8 @@ def _told(outcome: Outcome, result: dict[str, Any] | None) -> dict[str, Any]:
         outcome = replace(outcome, reason=Reason.ALREADY_DONE)
     shown = {name: value for name, value in outcome.to_json().items() if name != "result"}
     if outcome.committed and result is not None:
-        return {**result, "_meta": {**(result.get("_meta") or {}), OUTCOME: shown}}
+        meta = result.get("_meta")
+        return {**result, "_meta": {**(meta if isinstance(meta, dict) else {}), OUTCOME: shown}}
     texts = [outcome.message]
     standing = outcome if outcome.committed else existing
     if standing is not None and standing.committed:

@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 from collections.abc import Coroutine, Sequence
+from io import RawIOBase
 from typing import Any, BinaryIO
 
 from ..errors import InterlockError, MissingRequestKey, describe
@@ -23,6 +24,10 @@ LAST_ANSWERS_S = 5.0
 """How long calls that are under way may take to end once the client has gone."""
 
 
+class ProxyFailed(InterlockError):
+    """The proxy cannot go on. What was sent is in the journal, and the next proxy takes it up."""
+
+
 class Proxy:
     """Stands between a client on standard input and output and a server that it starts.
 
@@ -32,7 +37,7 @@ class Proxy:
     tools (see ``Gating.shown``).
     """
 
-    def __init__(self, gate: Gate, config: Config, stdin: BinaryIO, stdout: BinaryIO) -> None:
+    def __init__(self, gate: Gate, config: Config, stdin: RawIOBase, stdout: BinaryIO) -> None:
         self.gate = gate
         self.gating = Gating(gate, config)
         self.rules = config.rules
@@ -49,16 +54,18 @@ class Proxy:
         server = await Server.start(command, self._from_server)
         self.gating.server = server
         reading, listening = self._task(self._read()), self._task(server.listen())
-        await asyncio.wait({reading, listening}, return_when=asyncio.FIRST_COMPLETED)
+        leaving = self._task(wire.hung_up(self._stdin))
+        await asyncio.wait({reading, listening, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if leaving.done():  # a server that takes nothing more keeps the end of the client's input from being read
+            await asyncio.wait({reading, listening}, timeout=LAST_ANSWERS_S, return_when=asyncio.FIRST_COMPLETED)
         if calls := list(self._running.values()):  # the client has gone, and these go on
             await asyncio.wait(calls, timeout=LAST_ANSWERS_S)
         code = await server.end()
-        listening.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await listening
-        for task in (reading, listening):
-            if task.done() and not task.cancelled() and task.exception() is not None:
-                log.error("%s", describe(task.exception() or Exception()))
+        for task in (reading, listening, leaving):
+            task.cancel()
+        for ended in await asyncio.gather(reading, listening, leaving, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended if isinstance(ended, InterlockError) else ProxyFailed(describe(ended))
         return code
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -76,11 +83,9 @@ class Proxy:
 
         def read() -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                while True:
-                    line = self._stdin.readline(wire.MAX_LINE)
+                for line in wire.lines(self._stdin):
                     asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-                    if not line:
-                        return
+                asyncio.run_coroutine_threadsafe(lines.put(b""), loop).result()
 
         threading.Thread(target=read, name="interlock-stdin", daemon=True).start()
         while line := await lines.get():
@@ -142,8 +147,6 @@ class Proxy:
     async def _call(self, rule: Rule, request_id: Any, key: str, params: dict[str, Any]) -> None:
         try:
             await self._prepare()
-            if self.gating.schemas is None:
-                await self.gating.learn()
             said = wire.answer(request_id, await self.gating.call(rule, params))
         except MissingRequestKey as error:
             said = wire.error(request_id, wire.INVALID_PARAMS, str(error))
@@ -219,6 +222,8 @@ def serve(gate: Gate, config: Config, command: Sequence[str]) -> int:
     """Run the proxy on this process's standard input and output; return the server's exit code."""
 
     async def main() -> int:
-        return await Proxy(gate, config, sys.stdin.buffer, sys.stdout.buffer).run(command)
+        return await Proxy(gate, config, stdin, sys.stdout.buffer).run(command)
 
-    return asyncio.run(main())
+    # Unbuffered: a thread that waits in a buffered read holds a lock that the end of the interpreter needs.
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
+        return asyncio.run(main())

@@ -15,6 +15,10 @@ END_S = 2.0
 """How long the server has to end by itself once its input has ended, and then again before it is killed."""
 
 
+SIGNALLED = 128
+"""Added to the number of the signal that ended it, this is its exit code, as in a shell."""
+
+
 class ServerGone(InterlockError):
     """The server ended before it answered. What it did is not known."""
 
@@ -82,6 +86,8 @@ class Server:
         if isinstance(found.get("result"), dict):
             return dict(found["result"])
         said = found.get("error")
+        if "error" not in found:
+            raise ServerError(f"{method} was answered with something that is no result")
         raise ServerError(str(said.get("message") if isinstance(said, dict) else said)[:300])
 
     async def listen(self) -> None:
@@ -92,6 +98,8 @@ class Server:
             while line := await stdout.readline():
                 if not self._ours(line):
                     await self._pass_on(line)
+        except ValueError:
+            raise ServerGone(f"the MCP server said a line of more than {wire.MAX_LINE} bytes, and was ended") from None
         finally:
             self.gone = True
             for future in self._waiting.values():
@@ -122,5 +130,6 @@ class Server:
                 with contextlib.suppress(ProcessLookupError):
                     stop()
             with contextlib.suppress(asyncio.TimeoutError):
-                return await asyncio.wait_for(self.process.wait(), END_S)
-        return -1
+                code = await asyncio.wait_for(self.process.wait(), END_S)
+                return code if code >= 0 else SIGNALLED - code
+        return SIGNALLED

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import select
+from collections.abc import Iterator
+from io import RawIOBase
 from typing import Any
 
 MAX_LINE = 64 * 1024 * 1024
 """Longest line, in bytes."""
 
 PARSE_ERROR, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32602, -32603
+
+
+def lines(stream: RawIOBase) -> Iterator[bytes]:
+    """The lines of an unbuffered stream, each with its end; one that is longer than may be comes in pieces."""
+    held = bytearray()
+    while piece := stream.read(1 << 16):
+        start = len(held)
+        held += piece
+        while (end := held.find(b"\n", start, MAX_LINE) + 1) or len(held) >= MAX_LINE:
+            line = bytes(held[: end or MAX_LINE])
+            del held[: len(line)]
+            start = 0
+            yield line
+    if held:
+        yield bytes(held)
+
+
+async def hung_up(stream: RawIOBase, every_s: float = 0.5) -> None:
+    """Return once whoever writes to a pipe has gone, whether or not all of it was read. Never, for anything else."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)  # a hang-up is always told
+    while not any(event & select.POLLHUP for _, event in poll.poll(0)):
+        await asyncio.sleep(every_s)
 
 
 def parse(line: bytes) -> Any:
