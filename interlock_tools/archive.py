@@ -112,17 +112,22 @@ def receipt(directory: Path, effect_id: str, disclosing: Sequence[str] = ()) -> 
 
     Raises:
         NotDecidable: the effect is in no file there, or a value was not declared private.
-        ArchiveUnusable: a file cannot be read.
+        ArchiveUnusable: there is no such directory, or a file in it cannot be read or is not of an archive.
     """
     start = json.dumps({"effect_id": effect_id}, separators=(",", ":")).encode()[:-1] + b","
-    for path in sorted(directory.glob("*.jsonl"), reverse=True):
+    try:
+        files = sorted((file for file in directory.iterdir() if file.suffix == ".jsonl"), reverse=True)
+    except OSError as error:
+        raise _unusable(directory, error) from None
+    for path in files:
         try:
             with path.open("rb") as file:
                 found = [line for line in file if line.startswith(start)]
-        except OSError as error:
+            document = json.loads(found[-1])["receipt"] if found else None
+            if document is not None:
+                return _showing(document, disclosing)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise _unusable(path, error) from None
-        if found:
-            return _showing(json.loads(found[-1])["receipt"], disclosing)
     raise NotDecidable(f"effect {effect_id} is in no archive file in {directory}")
 
 

@@ -78,7 +78,7 @@ def names_a_secret(name: str) -> bool:
 def clean(text: str, most: int = 300, *, first_line: bool = False) -> str:
     """Return words of a service or a person: one line, valid Unicode, no secrets, at most ``most`` characters."""
     if len(text) > 8000:  # a cut must not leave the first half of a credential unrecognised
-        text = text[:8000].rpartition(" ")[0]
+        text = text[:8000].rpartition(" ")[0] or text[:4000]
     text = redact(text.encode("utf-8", "replace").decode("utf-8"))
     if first_line:
         text = text.strip().partition("\n")[0]

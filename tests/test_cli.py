@@ -261,6 +261,20 @@ class Show(CliCase):
         self.assertNotIn("hush-hush", out)
         self.assertEqual(self.run_cli("show", "--request", "a\x00b\n[bold]c")[0], 0)
 
+    def test_what_cannot_be_printed_is_no_answer(self) -> None:
+        """Neither 0 nor 1, which say that it was done."""
+        effect_id = self.refund()("1").effect_id
+        for arguments in (["pending"], ["show", effect_id, "--json"], ["receipt", effect_id]):
+            with Path("/dev/full").open("w") as full, mock.patch.object(sys, "argv", ["interlock", *arguments]):
+                error = io.StringIO()
+                full_out = contextlib.redirect_stdout(full)
+                journal = mock.patch.dict(os.environ, {"INTERLOCK_JOURNAL": str(self.path)})
+                with journal, full_out, contextlib.redirect_stderr(error), self.assertRaises(SystemExit) as ended:
+                    main()
+                self.assertEqual((ended.exception.code, error.getvalue().count("\n")), (3, 1), error.getvalue())
+                with contextlib.suppress(OSError):
+                    full.close()
+
     def test_in_colour_on_a_terminal_only(self) -> None:
         outcome = self.refund()("4471")
         os.environ.pop("NO_COLOR")
@@ -274,6 +288,10 @@ class Show(CliCase):
             (("show", "--request", "nobody"), 4),
             (("show",), 2),
             (("show", "x", "--request", "y"), 2),
+            (("show", "\udcff"), 4),
+            (("receipt", "\udcff"), 4),
+            (("watch", "--import", "json", "--hook-url", "nowhere"), 2),
+            (("watch", "--import", "json", "--hook-command", "'"), 2),
         ):
             with self.subTest(arguments):
                 got, out, err = self.run_cli(*arguments)

@@ -25,6 +25,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("the command line's packages (typer, rich) are not installed") from None
 
+from interlock_tools import Gate
 from interlock_tools.cli.main import main
 from interlock_tools.receipts.keys import verifier_key
 from interlock_tools.sealing import Keys
@@ -155,6 +156,26 @@ class Verify(CliCase):
         self.assertEqual(code, 2)
         self.assertTrue(out.startswith("CONSISTENT: "), out)
         self.assertNotIn("tamper-evident", out)
+
+    def test_the_command_line_never_begins_to_sign(self) -> None:
+        """What looks at a journal must not stop the application that writes it without keys."""
+        plain = self.folder / "plain.db"
+        gate = Gate(plain)
+        self.addCleanup(gate.close)
+        where = ["--journal", str(plain), "--signing", str(self.keys)]
+        for arguments in (["receipt", "0" * 32], ["keys", "rotate"], ["prune", "--before", "1d", "--archive", "x"]):
+            code, out, err = run_cli(*arguments, *where)
+            self.assertEqual((code, out), (3, ""))
+            self.assertIn("is not signed; leave out --signing", err)
+        self.assertIsNone(gate.journal.records.fact("origin"))
+
+    def test_where_a_receipt_cannot_be_written(self) -> None:
+        places = ["--journal", str(self.path), "--signing", str(self.keys), "--out"]
+        for out in ("/dev/full", str(self.folder / "none" / "x"), str(self.folder)):
+            code, _, err = run_cli("receipt", self.outcome.effect_id, *places, out)
+            self.assertEqual((code, err.count("\n"), err.startswith("interlock: ")), (3, 1, True), err)
+        code, _, err = run_cli("receipt", self.outcome.effect_id, "--archive", str(self.folder / "none"))
+        self.assertEqual((code, "No such file" in err), (3, True), err)
 
     def test_a_signed_journal_asks_for_its_keys(self) -> None:
         code, _, err = run_cli("receipt", self.outcome.effect_id, "--journal", str(self.path))

@@ -69,6 +69,11 @@ class TestUnusable(JournalCase):
         for name in (":memory:", "", "file::memory:?cache=shared"):
             self.refused(name, "must outlive its process")
 
+    def test_a_path_that_no_file_has(self) -> None:
+        for name in ("a\0b", "sqlite:///a%00b", "a" * 5000):
+            with self.subTest(name=name[:20]), self.assertRaises(JournalUnusable):
+                open_journal(name)
+
     def test_no_directory(self) -> None:
         self.refused(self.folder / "missing" / "x.db", "create it first")
 

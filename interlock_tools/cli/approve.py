@@ -90,7 +90,8 @@ def _check_digest(gate: Gate, effect_id: str, seen: str | None) -> str | None:
     request = gate.approval(effect_id)
     if request is None or len(seen) < MIN_DIGEST or not request.digest.startswith(seen.lower()):
         raise NotDecidable(
-            f"effect {effect_id} is not what was seen (digest {seen}, at least {MIN_DIGEST} digits); look at it again"
+            f"effect {effect_id} is not what was seen; look at it again (--digest {seen!r:.80}: the first digits of "
+            f"what was seen, at least {MIN_DIGEST})"
         )
     return request.digest
 

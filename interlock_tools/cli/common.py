@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import typer
 
 from ..errors import BadRequest, InterlockError, JournalUnusable, NotDecidable
 from ..gate import Gate
+from ..journal.open import open_journal
 from ..redaction import clean
+from ..signed import is_signed
 from .exits import FAILED, NOT_POSSIBLE, USAGE
 
 VARIABLE = "INTERLOCK_JOURNAL"
@@ -41,6 +44,16 @@ def told(as_json: bool) -> Iterator[None]:
         codes = ((NotDecidable, NOT_POSSIBLE), (BadRequest, USAGE))
         code = next((code for kind, code in codes if isinstance(error, kind)), FAILED)
         fail(str(error), code, as_json)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # whoever reads what is printed has gone
+            raise
+        fail(describe_file(error), FAILED, as_json)
+
+
+def describe_file(error: OSError) -> str:
+    """What is wrong with which file, without the number of the error."""
+    words = error.strerror or str(error)
+    return f"{error.filename}: {words}" if error.filename is not None else words
 
 
 def fail(words: str, code: int, as_json: bool) -> None:
@@ -62,18 +75,21 @@ def opened(journal: str | None, signing: str | None = None) -> Iterator[Gate]:
     """Open an existing journal, with the keys of a directory if one is named.
 
     Raises:
-        JournalUnusable: none is named, there is none, or it cannot be opened.
+        JournalUnusable: none is named, there is none, it cannot be opened, or it is not signed and keys are named:
+            what a journal is signed with is for its application to say, and never for whoever looks at it.
     """
     if not journal:
         raise JournalUnusable(f"which journal? Give --journal URL or set {VARIABLE}.")
     check_exists(journal)
     if signing and not Path(signing).is_dir():
         raise JournalUnusable(f"{signing}: there is no such directory of keys; the application that signs makes it")
-    gate = Gate(journal, signing=signing or None)
-    try:
-        yield gate
-    finally:
-        gate.close()
+    with contextlib.closing(open_journal(journal)) as store:
+        if signing and not is_signed(store):
+            raise JournalUnusable(
+                f"what is written to this journal is not signed; leave out --signing, and unset {SIGNING}. Signing "
+                "begins where the application that writes it opens it with signing=…"
+            )
+        yield Gate(store, signing=signing or None)
 
 
 def check_exists(journal: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from importlib.util import find_spec
 
+from ..errors import describe
 from .exits import FAILED
 
 
@@ -23,4 +25,9 @@ def main() -> None:
         sys.exit(FAILED)
     from .app import app
 
-    app(prog_name="interlock")
+    try:
+        app(prog_name="interlock")
+    except Exception as error:  # also where the answer cannot be printed: it must not look like an answer
+        with contextlib.suppress(OSError):
+            print(f"interlock: {describe(error)}", file=sys.stderr)
+        sys.exit(FAILED)

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else CANNOT_TELL
     try:
         return run(options.file, options.policy, options.check_service, options.as_json)
-    except (InterlockError, OSError) as error:
+    except (InterlockError, OSError, UnicodeError) as error:  # also where the report cannot be printed
         if options.as_json:
             print(json.dumps({"error": str(error), "exit_code": CANNOT_TELL}, indent=2, ensure_ascii=False))
         else:

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from ..backoff import pause_s
-from ..errors import JournalError, describe
+from ..errors import BadArguments, JournalError, describe
 from ..hooks import Hook, command_hook, url_hook
 from ..watching import WatchReport
 from .common import JournalOption, JsonOption, print_json, told
@@ -47,10 +47,13 @@ def watch(
     """
     with told(as_json):
         hooks: list[Hook] = []
-        if hook_command:
-            hooks.append(command_hook(shlex.split(hook_command)))
-        if hook_url:
-            hooks.append(url_hook(hook_url))
+        try:
+            if hook_command:
+                hooks.append(command_hook(shlex.split(hook_command)))
+            if hook_url:
+                hooks.append(url_hook(hook_url))
+        except ValueError as error:
+            raise BadArguments(f"this hook cannot be used: {error}") from None
         gate = import_gate(module, journal)
         if once:
             report = gate.watch(limit=limit, hooks=hooks)

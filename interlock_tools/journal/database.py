@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommitUnknown, JournalError, JournalUnusable
+from ..errors import CommitUnknown, JournalError, JournalUnusable, describe
 from .clock import Clock
 from .commits import CommitQueue, Job, Statements
 from .connections import BUSY_TIMEOUT_S, Connections, Values
@@ -272,11 +272,14 @@ class Database:
 def _checked(name: str) -> Path:
     if name in ("", ":memory:") or name.startswith("file:"):
         raise JournalUnusable(f"{name or 'an empty path'}: a journal must outlive its process; name a file")
-    path = Path(os.path.realpath(name))
-    if not path.parent.is_dir():
-        raise JournalUnusable(f"{path}: there is no directory {path.parent}; create it first")
-    if path.is_dir():
-        raise JournalUnusable(f"{path} is a directory; name a file in it")
+    try:
+        path = Path(os.path.realpath(name))
+        if not path.parent.is_dir():
+            raise JournalUnusable(f"{path}: there is no directory {path.parent}; create it first")
+        if path.is_dir():
+            raise JournalUnusable(f"{path} is a directory; name a file in it")
+    except (OSError, ValueError) as error:  # too long, not allowed to be looked at, or with a NUL character
+        raise JournalUnusable(f"{name!r:.200} cannot be opened as a journal: {describe(error)}") from None
     return path
 
 

@@ -70,6 +70,8 @@ class PostgresJournal:
         self.sealing.written(plans)
 
     def entries(self, effect_id: str) -> list[Entry]:
+        if not (effect_id.isascii() and effect_id.isprintable()):
+            return []  # no effect has such an id, and a database may not take it for text
         rows = self._open().read("entries", (effect_id,))
         if rows and rows[0][0] is None:
             raise Archived(effect_id, json.loads(rows[0][3]))
