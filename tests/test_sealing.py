@@ -21,7 +21,14 @@ from sealing_support import SealingCase, until
 
 from interlock_tools import DefiniteNo, Gate, NotRecorded
 from interlock_tools.core.entries import Kind
-from interlock_tools.errors import DefinitionError, JournalUnusable, NotDecidable, SigningFailed
+from interlock_tools.errors import (
+    DefinitionError,
+    JournalError,
+    JournalUnusable,
+    NotDecidable,
+    RecordsMissing,
+    SigningFailed,
+)
 from interlock_tools.journal.sqlite import SqliteJournal
 from interlock_tools.keyfiles import KeyUnusable, format_private_key
 from interlock_tools.receipts import Answer, Word, parse_policy, verify
@@ -248,6 +255,55 @@ class Damage(SealingCase):
         gate = self.sign()
         with self.assertRaisesRegex(SigningFailed, "entry 4 .* is not what its record was signed over"):
             gate.receipt(outcome.effect_id)
+
+    def damaged(self, *statements: str) -> None:
+        """Two effects and a checkpoint; then somebody writes to the file."""
+        self.sign()
+        refund = self.looked_up()
+        for case in ("1", "2"):
+            self.assertOutcome(refund(case), "COMMITTED")
+        self.gate.close()
+        raw = sqlite3.connect(self.path)
+        for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            raw.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            raw.execute(statement)
+        raw.commit()
+        raw.close()
+
+    def test_records_that_the_journal_itself_had_signed_are_missed(self) -> None:
+        """No witness is needed for that; without it, another log would have been signed under the same name."""
+        self.damaged("DELETE FROM entries WHERE id >> 20 = (SELECT max(id) >> 20 FROM entries)")
+        gate = self.sign(signing=self.keys)
+        refund = self.looked_up()
+        with self.assertRaisesRegex(RecordsMissing, "holds 4 records, and had signed 8"):
+            refund("2")
+        self.assertEqual(len(self.service.requests), 2)
+        gate.records.flush()
+        self.clock.advance(91)
+        self.assertTrue(gate.reconcile([("test.refund", {"case": "2"})], by="dana").done)
+        self.assertOutcome(refund("2"), "COMMITTED")
+        self.assertEqual(len(self.service.requests), 2)
+
+    def test_other_records_in_the_place_of_those_that_were_signed_are_noticed(self) -> None:
+        self.damaged("UPDATE entries SET nodes = zeroblob(length(nodes)) WHERE leaf = 7")
+        self.sign()
+        with self.assertRaisesRegex(RecordsMissing, "first 8 records are not those that it had signed"):
+            self.looked_up()("3")
+
+    def test_a_hole_in_the_log_is_said(self) -> None:
+        self.damaged("UPDATE entries SET nodes = x'' WHERE leaf = 7")
+        with self.assertRaisesRegex(JournalError, "a record of the signed log is not there any more"):
+            self.sign()
+
+    def test_an_entry_that_is_none_is_said(self) -> None:
+        self.damaged("UPDATE entries SET body = '{' WHERE leaf = 3", "UPDATE entries SET kind = 'bogus' WHERE leaf = 7")
+        self.sign()
+        refund = self.looked_up()
+        for case in ("1", "2"):
+            with self.assertRaisesRegex(JournalError, "its entry 4 is none"):
+                refund(case)
+        self.assertEqual(len(self.service.requests), 2)
 
     def test_the_database_refuses_to_change_records(self) -> None:
         self.sign()

@@ -25,7 +25,7 @@ def load_tree(cursor: sqlite3.Cursor, known: Tree | None) -> Tree:
 
     def node(level: int, position: int) -> bytes:
         rows = cursor.execute(QUERIES["log_nodes"], {"leaf": last_leaf(level, position)}).fetchall()
-        return hash_in(rows[0][0], level)
+        return hash_in(rows, level)
 
     return Tree.load(size, node)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import canonical
 from ..core.decide import Sighting
-from ..core.entries import Entry, Instant, Kind
+from ..core.entries import Entry, Instant
 from ..core.states import Send
 from ..errors import Archived, JournalError
 from .claims import Claim
@@ -17,11 +17,10 @@ from .clock import Clock, SystemClock
 from .pg.appends import budget_key, from_text
 from .pg.records import PostgresRecords
 from .pg.store import Store
-from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write
+from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write, entry_of
 from .records import Records, Sealing
 from .writes import CLOSED, Plan
 
-_KINDS = {kind.value: kind for kind in Kind}
 _DECISIONS_AT_ONCE = 8
 
 
@@ -75,7 +74,7 @@ class PostgresJournal:
         rows = self._open().read("entries", (effect_id,))
         if rows and rows[0][0] is None:
             raise Archived(effect_id, json.loads(rows[0][3]))
-        return [Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body)) for seq, kind, at_ms, body in rows]
+        return [entry_of(effect_id, *row) for row in rows]
 
     def effect(self, effect_id: str) -> EffectRow | None:
         rows = self._open().read("effects_by_id", ([effect_id],))

@@ -8,13 +8,15 @@ process lives, and the marks of its sends.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..core.decide import Sighting
-from ..core.entries import Entry, Instant
+from ..core.entries import Entry, Instant, Kind
 from ..core.states import Send
+from ..errors import JournalError, describe
 from .claims import Claim
 from .records import Records, Sealing
 
@@ -33,6 +35,8 @@ class Write:
     expected_seq: int
     entries: tuple[Entry, ...]
 
+
+_KINDS = {kind.value: kind for kind in Kind}
 
 ARCHIVED = "archived"
 """The ``phase`` of an effect whose entries were moved to an archive. It is no state of the core: nothing follows."""
@@ -144,6 +148,17 @@ class SendSlot(Protocol):
     def close(self) -> None:
         """Say that the effect is closed: the slot may serve another effect."""
         ...
+
+
+def entry_of(effect_id: str, seq: int, kind: str, at_ms: int, body: str) -> Entry:
+    """Return an entry as it is stored. Raises ``JournalError`` where that is none."""
+    try:
+        return Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body))
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise JournalError(
+            f"effect {effect_id}: its entry {seq} is none ({describe(error)}): somebody else wrote to the journal. "
+            "Have a person look at the service, and restore the journal from a copy"
+        ) from None
 
 
 class Journal(Protocol):

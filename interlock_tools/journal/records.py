@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ..errors import JournalError
+
 if TYPE_CHECKING:
     from ..core.entries import Entry
 
@@ -140,6 +142,17 @@ def last_leaf(level: int, position: int) -> int:
     return ((position + 1) << level) - 1
 
 
-def hash_in(nodes: bytes, level: int) -> bytes:
-    """Return one of the hashes that a record completes."""
-    return nodes[level * HASH_BYTES : (level + 1) * HASH_BYTES]
+def hash_in(rows: Sequence[Any], level: int) -> bytes:
+    """Return one of the hashes that a record completes, from what was found of it: a row with its nodes.
+
+    Raises:
+        JournalError: it is not there.
+    """
+    nodes = bytes(rows[0][0]) if rows else b""
+    found = nodes[level * HASH_BYTES : (level + 1) * HASH_BYTES]
+    if len(found) != HASH_BYTES:
+        raise JournalError(
+            "a record of the signed log is not there any more: somebody changed the journal. Nothing was written. "
+            "Keep it as it is, and have a person compare it with a copy"
+        )
+    return found

@@ -9,20 +9,18 @@ from pathlib import Path
 
 from ..core import canonical
 from ..core.decide import Sighting
-from ..core.entries import Entry, Instant, Kind
+from ..core.entries import Entry, Instant
 from ..core.states import Send
 from ..errors import Archived, JournalError
 from . import sightings
 from .claims import Claim, claim, take_in_file
 from .clock import Clock, SystemClock
 from .database import Database
-from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write
+from .protocol import ARCHIVED, BudgetUse, EffectRow, Holder, SendSlot, Tombstone, Write, entry_of
 from .records import Records, Sealing
 from .schema import QUERIES
 from .sqlite_records import SqliteRecords
 from .writes import CLOSED, Plan
-
-_KINDS = {kind.value: kind for kind in Kind}
 
 
 class SqliteJournal:
@@ -65,7 +63,7 @@ class SqliteJournal:
         rows = self._open().read(QUERIES["entries"], (effect_id,))
         if rows and rows[0][1] == ARCHIVED:
             raise Archived(effect_id, json.loads(rows[0][3]))
-        return [Entry(effect_id, seq, _KINDS[kind], at_ms, json.loads(body)) for seq, kind, at_ms, body in rows]
+        return [entry_of(effect_id, *row) for row in rows]
 
     def effect(self, effect_id: str) -> EffectRow | None:
         rows = self._open().read(QUERIES["effect"], (effect_id,))

@@ -23,7 +23,7 @@ class SqliteRecords:
         return size
 
     def node(self, level: int, position: int) -> bytes:
-        return hash_in(self._database.read(QUERIES["log_nodes"], {"leaf": last_leaf(level, position)})[0][0], level)
+        return hash_in(self._database.read(QUERIES["log_nodes"], {"leaf": last_leaf(level, position)}), level)
 
     def of(self, effect_id: str) -> list[Stored]:
         return [

@@ -70,7 +70,7 @@ def _envelopes(journal: Journal, entries: Sequence[Entry], stored: dict[int, Sto
     envelopes = []
     for entry in entries:
         record = stored.get(entry.seq)
-        service = json.loads(record.seal.service) if record is not None and record.seal.service else None
+        service = _service(record)
         payload = payload_of(entry, previous, service, paths, secret, _covered_by(entry.seq, stored))
         previous = record_hash(payload)
         if record is None:
@@ -83,6 +83,14 @@ def _envelopes(journal: Journal, entries: Sequence[Entry], stored: dict[int, Sto
             )
         envelopes.append(Envelope(payload, signatures=_signatures(record.seal.signature)))
     return envelopes
+
+
+def _service(record: Stored | None) -> Any:
+    text = record.seal.service if record is not None else None
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None  # not what was signed, whatever it was
 
 
 def _covered_by(seq: int, stored: dict[int, Stored]) -> int | None:

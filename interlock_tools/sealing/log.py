@@ -16,7 +16,8 @@ from typing import Any
 
 from ..errors import JournalError, JournalUnusable, RecordsMissing, describe
 from ..journal.records import Records
-from ..receipts.checkpoint import Checkpoint, sign_checkpoint
+from ..receipts.checkpoint import Checkpoint, parse_signed_checkpoint, sign_checkpoint
+from ..receipts.errors import FormatError
 from ..receipts.keys import Signer
 from ..receipts.merkle import consistency_proof, root_at
 from ..receipts.policy import Policy
@@ -104,10 +105,30 @@ class Log:
         fact = self._records.fact(MISSING)
         if fact is not None:
             self.missing = _missing(json.loads(fact))
+            return
+        size = self._records.place()
+        if (changed := self._changed(size)) is not None:
+            self._stop(size, changed)
         elif self._clients:
             errors = self.flush()
             for name, error in errors.items() if self.missing is None else ():
                 log.warning("witness %s was not asked what it remembers of %s: %s", name, self.origin, error)
+
+    def _changed(self, size: int) -> JournalError | None:
+        """Whether the journal holds what its own checkpoints say: removed by hand, records leave them behind."""
+        try:
+            beyond = self._records.first_checkpoint(size)
+            if beyond is not None:
+                signed = parse_signed_checkpoint(beyond)[0]
+                if self._records.place() < signed.size:  # otherwise another process was faster
+                    return JournalError(f"the journal holds {size} records, and had signed {signed.size}")
+            for note in {self._records.first_checkpoint(0), self._records.first_checkpoint(max(size - 1, 0))} - {None}:
+                signed = parse_signed_checkpoint(note or "")[0]
+                if signed.size <= size and signed.root != root_at(signed.size, self._node):
+                    return JournalError(f"the journal's first {signed.size} records are not those that it had signed")
+        except FormatError as error:
+            return JournalError(f"one of the journal's checkpoints is none: {error}")
+        return None
 
     def flush(self) -> dict[str, str]:
         """Sign a checkpoint of all records and have it cosigned. Returns why witnesses did not, by their names."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import JournalError
-from ..records import Seal, Secret, Stored, hash_in, last_leaf
+from ..records import HASH_BYTES, Seal, Secret, Stored, hash_in, last_leaf
 from .pool import Connection
 from .store import Store
 
@@ -42,7 +42,7 @@ class PostgresRecords:
         raise JournalError("records come faster than they can be given their places in the log")
 
     def node(self, level: int, position: int) -> bytes:
-        return hash_in(bytes(self._read("log_nodes", {"leaf": last_leaf(level, position)})[0][0]), level)
+        return hash_in(self._read("log_nodes", {"leaf": last_leaf(level, position)}), level)
 
     def of(self, effect_id: str) -> list[Stored]:
         return [
@@ -56,7 +56,7 @@ class PostgresRecords:
 
     def key_changes(self) -> list[Stored]:
         return [
-            Stored(0, leaf, Seal(hash_in(bytes(nodes), 0), bytes(signature), None, statement))
+            Stored(0, leaf, Seal(bytes(nodes)[:HASH_BYTES], bytes(signature), None, statement))
             for leaf, nodes, signature, statement in self._read("key_changes")
         ]
 
@@ -104,7 +104,7 @@ def _tree(connection: Connection, sql: dict[str, bytes]) -> Tree:
 
     def node(level: int, position: int) -> bytes:
         rows = connection.execute(sql["log_nodes"], {"leaf": last_leaf(level, position)}).fetchall()
-        return hash_in(bytes(rows[0][0]), level)
+        return hash_in(rows, level)
 
     return Tree.load(connection.execute(sql["log_size"]).fetchall()[0][0], node)
 
